@@ -1,0 +1,281 @@
+use std::collections::HashSet;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::bucket::check_ttl;
+use crate::{BucketConfig, BucketName, Capabilities, EngineError, Headers, Key, Revision, Timestamp};
+
+/// The most operations in one batch.
+pub const BATCH_OPERATIONS_MAX: usize = 1000;
+
+/// The longest TTL: a hundred years.
+pub const TTL_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// The shortest TTL.
+pub(crate) const TTL_MIN: Duration = Duration::from_millis(1);
+
+/// What must be true of a key for its batch to be committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expectation {
+    /// Nothing.
+    #[default]
+    Any,
+    /// It has no live value: it is missing, deleted, purged or expired.
+    Absent,
+    /// Its newest record, value or marker, is this one. An expired value is no longer any record.
+    Revision(Revision),
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("anything"),
+            Self::Absent => f.write_str("no value"),
+            Self::Revision(revision) => write!(f, "revision {revision}"),
+        }
+    }
+}
+
+/// When a value shall be gone, whatever its bucket says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expiry {
+    /// When its bucket says.
+    #[default]
+    Bucket,
+    /// This long after it was committed.
+    After(Duration),
+    /// At this moment. If that has passed, the value is never seen.
+    At(Timestamp),
+}
+
+impl Expiry {
+    /// The moment, for a value committed at `time`.
+    pub fn moment(self, time: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Bucket => None,
+            Self::After(ttl) => Some(time.saturating_add(ttl)),
+            Self::At(moment) => Some(moment),
+        }
+    }
+}
+
+/// What an operation does to its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Gives it a value.
+    Put {
+        /// The value.
+        value: Bytes,
+        /// When the value is gone.
+        expiry: Expiry,
+    },
+    /// Leaves a marker, also if the key has no value.
+    Delete,
+    /// Leaves a marker and no history, also if the key has no value.
+    Purge,
+}
+
+/// One part of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The key.
+    pub key: Key,
+    /// What must be true of the key.
+    pub expect: Expectation,
+    /// What is done to it.
+    pub action: Action,
+    /// What travels with the record.
+    pub headers: Headers,
+}
+
+impl Operation {
+    /// Gives `key` a value.
+    pub fn put(key: Key, value: impl Into<Bytes>) -> Self {
+        Self::new(key, Action::Put { value: value.into(), expiry: Expiry::Bucket })
+    }
+
+    /// Leaves a marker at `key`.
+    pub fn delete(key: Key) -> Self {
+        Self::new(key, Action::Delete)
+    }
+
+    /// Leaves a marker at `key`, and no history.
+    pub fn purge(key: Key) -> Self {
+        Self::new(key, Action::Purge)
+    }
+
+    /// The same, if `expect` holds.
+    #[must_use]
+    pub fn expecting(mut self, expect: Expectation) -> Self {
+        self.expect = expect;
+        self
+    }
+
+    /// The same, gone at `expiry`; only a put can be.
+    #[must_use]
+    pub fn expiring(mut self, until: Expiry) -> Self {
+        if let Action::Put { expiry, .. } = &mut self.action {
+            *expiry = until;
+        }
+        self
+    }
+
+    /// The same, with `headers`.
+    #[must_use]
+    pub fn with_headers(mut self, headers: Headers) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    fn new(key: Key, action: Action) -> Self {
+        Self { key, expect: Expectation::Any, action, headers: Headers::new() }
+    }
+
+    fn value_bytes(&self) -> usize {
+        match &self.action {
+            Action::Put { value, .. } => value.len(),
+            Action::Delete | Action::Purge => 0,
+        }
+    }
+}
+
+/// 1 to 1000 operations on different keys of one bucket, committed together or not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    operations: Vec<Operation>,
+}
+
+impl Batch {
+    /// A batch without operations, which cannot be committed yet.
+    pub const fn new() -> Self {
+        Self { operations: Vec::new() }
+    }
+
+    /// Adds a put.
+    #[must_use]
+    pub fn put(self, key: Key, value: impl Into<Bytes>) -> Self {
+        self.with(Operation::put(key, value))
+    }
+
+    /// Adds a delete.
+    #[must_use]
+    pub fn delete(self, key: Key) -> Self {
+        self.with(Operation::delete(key))
+    }
+
+    /// Adds a purge.
+    #[must_use]
+    pub fn purge(self, key: Key) -> Self {
+        self.with(Operation::purge(key))
+    }
+
+    /// Adds an operation.
+    #[must_use]
+    pub fn with(mut self, operation: Operation) -> Self {
+        self.push(operation);
+        self
+    }
+
+    /// Adds an operation.
+    pub fn push(&mut self, operation: Operation) {
+        self.operations.push(operation);
+    }
+
+    /// The operations, in the order in which their records get revisions.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Checks it for a bucket, before anything of it is written.
+    ///
+    /// # Errors
+    /// The first rule it breaks.
+    pub fn check(
+        self,
+        bucket: &BucketName,
+        config: &BucketConfig,
+        capabilities: &Capabilities,
+    ) -> Result<CheckedBatch, EngineError> {
+        let operations = self.operations;
+        let limit = capabilities.batch_operations_max;
+        if operations.is_empty() {
+            return Err(EngineError::BatchEmpty);
+        }
+        if operations.len() > limit {
+            return Err(EngineError::BatchTooLong { operations: operations.len(), limit });
+        }
+        let mut keys = HashSet::with_capacity(if operations.len() > 1 { operations.len() } else { 0 });
+        let mut bytes = 0_usize;
+        for operation in &operations {
+            if operations.len() > 1 && !keys.insert(&operation.key) {
+                return Err(EngineError::DuplicateKey { key: operation.key.clone() });
+            }
+            if operation.value_bytes() > config.value_bytes_max as usize {
+                return Err(EngineError::ValueTooLarge {
+                    bucket: bucket.clone(),
+                    key: operation.key.clone(),
+                    bytes: operation.value_bytes(),
+                    limit: config.value_bytes_max,
+                });
+            }
+            if let Action::Put { expiry: Expiry::After(ttl), .. } = &operation.action {
+                check_ttl(*ttl, capabilities)?;
+            }
+            bytes += operation.key.as_bytes().len() + operation.value_bytes() + operation.headers.bytes();
+        }
+        let limit = capabilities.batch_bytes_max;
+        if bytes > limit {
+            return Err(EngineError::BatchTooLarge { bytes, limit });
+        }
+        Ok(CheckedBatch { operations, bytes })
+    }
+}
+
+impl From<Operation> for Batch {
+    fn from(operation: Operation) -> Self {
+        Self { operations: vec![operation] }
+    }
+}
+
+impl FromIterator<Operation> for Batch {
+    fn from_iter<I: IntoIterator<Item = Operation>>(operations: I) -> Self {
+        Self { operations: operations.into_iter().collect() }
+    }
+}
+
+/// A batch that [`Batch::check`] has passed.
+#[derive(Clone, Debug)]
+pub struct CheckedBatch {
+    operations: Vec<Operation>,
+    bytes: usize,
+}
+
+impl CheckedBatch {
+    /// The operations; there is at least one, and no key twice.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The operations themselves.
+    pub fn into_operations(self) -> Vec<Operation> {
+        self.operations
+    }
+
+    /// What keys, values and headers take together.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// A batch that was committed. Operation `i` of it became the record at `first + i`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The revision of its first record.
+    pub first: Revision,
+    /// The revision of its last record.
+    pub last: Revision,
+    /// When it was committed.
+    pub time: Timestamp,
+}
