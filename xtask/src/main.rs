@@ -1,2 +1,56 @@
-//! Placeholder.
-fn main() {}
+//! The automation of Pleach, in Rust, so that it runs wherever Pleach is built: `cargo xtask`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people, at a terminal")]
+
+mod ci;
+mod metadata;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The automation of Pleach.
+
+Usage: cargo xtask COMMAND
+
+Commands:
+  ci     Everything a change must pass: format, lints, each feature alone, tests,
+         doc tests, docs and tidy. Stops at the first failure.
+  tidy   The rules of the house: arrows between crates, sizes of files, licences,
+         leftovers, machine paths, and paths that documents name.
+  help   This text.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        ["ci"] => ci::run(&root()),
+        ["tidy"] => tidy::run(&root()),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        [] => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+        other => {
+            eprint!("error: cargo xtask does not know `{}`\n\n{HELP}", other.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace, wherever the command was given.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}

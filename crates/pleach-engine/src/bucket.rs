@@ -19,6 +19,9 @@ pub const VALUE_BYTES_DEFAULT: u32 = 1024 * 1024;
 /// The most bytes of names and values in a bucket's metadata.
 pub const METADATA_BYTES_MAX: usize = 16 * 1024;
 
+/// The most buckets in one store.
+pub const BUCKETS_MAX: usize = 10_000;
+
 /// The longest name of a bucket, in bytes.
 const BUCKET_NAME_BYTES_MAX: usize = 128;
 
@@ -151,7 +154,9 @@ impl BucketConfig {
             return invalid("value_bytes_max", format!("{asked} is more than this engine's {limit}"));
         }
         if self.durability == Durability::Synced && !capabilities.synced_commits {
-            return Err(EngineError::Unsupported { what: "commits that are synced before they are acknowledged" });
+            return Err(EngineError::Unsupported {
+                what: "commits that are synced before they are acknowledged",
+            });
         }
         let metadata_bytes: usize = self.metadata.iter().map(|(name, value)| name.len() + value.len()).sum();
         if metadata_bytes > METADATA_BYTES_MAX {

@@ -196,6 +196,12 @@ impl SteadyClock {
         Self { clock, shown: Mutex::new(shown) }
     }
 
+    /// Shows nothing before `floor` from now on.
+    pub fn raise(&self, floor: Timestamp) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.now = shown.now.max(floor);
+    }
+
     /// The time, never before one that was returned earlier.
     pub fn now(&self) -> Timestamp {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);

@@ -109,7 +109,9 @@ impl InvalidName {
                 "bucket names take a-z A-Z 0-9 _ -, keys also / = and dots between tokens; other text needs a key codec"
             }
             Self::EmptyToken { .. } => "put something between the dots, and none at the ends",
-            Self::Wildcard { .. } => "`*` stands for one whole token, `>` only at the end: user.*.cart, user.>",
+            Self::Wildcard { .. } => {
+                "`*` stands for one whole token, `>` only at the end: user.*.cart, user.>"
+            }
             Self::Reserved { .. } => "choose another beginning",
         }
     }
@@ -315,22 +317,30 @@ impl EngineError {
             Self::TooManyBuckets { .. } => "delete buckets you do not need, or use keys with a common prefix",
             Self::InvalidConfig { .. } => "correct that field",
             Self::TtlOutOfRange { .. } => "give a TTL in that range, or none",
-            Self::ValueTooLarge { .. } => "raise the bucket's limit, or store the value elsewhere and its address here",
+            Self::ValueTooLarge { .. } => {
+                "raise the bucket's limit, or store the value elsewhere and its address here"
+            }
             Self::BatchEmpty => "add an operation",
             Self::BatchTooLong { .. } | Self::BatchTooLarge { .. } => "commit it in several batches",
             Self::DuplicateKey { .. } => "keep the last of the two",
             Self::TooManyFilters { .. } => "use fewer and wider filters",
             Self::PageLimit { .. } => "ask for a page in that range, and for the next with its token",
-            Self::InvalidPageToken { .. } => "use the token with the query it came from, or start over without one",
+            Self::InvalidPageToken { .. } => {
+                "use the token with the query it came from, or start over without one"
+            }
             Self::FutureRevision { .. } => "use a revision this store has returned",
             Self::Compacted { .. } => "start over from the latest values",
             Self::Unsupported { .. } => "choose another engine, or do without",
             Self::Locked { .. } => "close the other program, or use another store",
             Self::NotAStore { .. } => "name the directory of a store, or an empty or new one",
             Self::UnknownFormat { .. } => "open it with a newer version of Pleach",
-            Self::DiskFull { .. } => "free some space: nothing was lost, and writes go on as soon as they can",
+            Self::DiskFull { .. } => {
+                "free some space: nothing was lost, and writes go on as soon as they can"
+            }
             Self::Io { .. } => "see the cause below, mend it, and try again",
-            Self::Corrupt { .. } | Self::CorruptIndex { .. } => "keep a copy of the store's directory, then restore from a backup",
+            Self::Corrupt { .. } | Self::CorruptIndex { .. } => {
+                "keep a copy of the store's directory, then restore from a backup"
+            }
             Self::ReadOnly { .. } => "open the store again to recover",
             Self::Overloaded => "wait a moment, and commit with fewer writers at once",
             Self::Closed => "open the store again",

@@ -47,10 +47,12 @@ mod watch;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
-pub use batch::{Action, BATCH_OPERATIONS_MAX, Batch, CheckedBatch, Committed, Expectation, Expiry, Operation, TTL_MAX};
+pub use batch::{
+    Action, BATCH_OPERATIONS_MAX, Batch, CheckedBatch, Committed, Expectation, Expiry, Operation, TTL_MAX,
+};
 pub use bucket::{
-    BucketConfig, BucketInfo, BucketName, Compression, Durability, HISTORY_MAX, METADATA_BYTES_MAX,
-    VALUE_BYTES_DEFAULT,
+    BUCKETS_MAX, BucketConfig, BucketInfo, BucketName, Compression, Durability, HISTORY_MAX,
+    METADATA_BYTES_MAX, VALUE_BYTES_DEFAULT,
 };
 pub use capabilities::Capabilities;
 pub use clock::{Clock, ManualClock, SteadyClock, SystemClock, Timestamp, WakeHook};
@@ -59,8 +61,10 @@ pub use entry::{BatchPart, Change, Entry, HEADERS_BYTES_MAX, Headers, Op};
 pub use error::{CommitError, Conflict, EngineError, ErrorKind, InvalidHeader, InvalidName};
 pub use filter::KeyFilter;
 pub use key::{KEY_BYTES_MAX, Key, RESERVED_PREFIX};
-pub use memory::{MemoryEngine, PAGE_SNAPSHOTS_MAX};
+pub use memory::{FEED_BYTES_MAX, FEED_CHANGES_MAX, MemoryEngine, PAGE_SNAPSHOTS_MAX};
 pub use range::{KeyRange, Selection};
 pub use revision::Revision;
-pub use scan::{Direction, PAGE_ENTRIES_MAX, PAGE_LEASE, Page, PageCursor, PageToken, ScanQuery};
+pub use scan::{
+    Direction, PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, PAGE_LEASE, Page, PageCursor, PageToken, ScanQuery,
+};
 pub use watch::{WATCH_FILTERS_MAX, WatchEvent, WatchQuery, WatchStart, WatchStream};

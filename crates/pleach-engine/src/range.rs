@@ -33,10 +33,7 @@ impl KeyRange {
 
     /// The keys from `start` on, up to but not including `end`.
     pub fn between(start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Self {
-        Self {
-            start: Bound::Included(start.as_ref().to_vec()),
-            end: Bound::Excluded(end.as_ref().to_vec()),
-        }
+        Self { start: Bound::Included(start.as_ref().to_vec()), end: Bound::Excluded(end.as_ref().to_vec()) }
     }
 
     /// One key.

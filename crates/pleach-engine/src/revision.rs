@@ -31,10 +31,7 @@ impl Revision {
     /// the end in half a million years.
     #[must_use]
     pub const fn plus(self, steps: u64) -> Self {
-        match self.0.checked_add(steps) {
-            Some(number) => Self(number),
-            None => panic!("revisions do not run out"),
-        }
+        Self(self.0.checked_add(steps).expect("revisions do not run out"))
     }
 
     /// The revision after this one.

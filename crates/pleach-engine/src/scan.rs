@@ -11,6 +11,9 @@ use crate::{EngineError, Entry, Key, KeyRange, Revision, Selection, Timestamp};
 /// The most entries in one page.
 pub const PAGE_ENTRIES_MAX: usize = 10_000;
 
+/// A page ends before the values in it take more than this, unless it would be empty.
+pub const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// How long after its page was read a token is good for, at least, unless too many are open.
 pub const PAGE_LEASE: Duration = Duration::from_secs(60);
 

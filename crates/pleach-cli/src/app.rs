@@ -1,0 +1,70 @@
+use anyhow::Context as _;
+use pleach::{Bucket, BucketName, Error, OpenOptions, Store, StoreUrl};
+
+use crate::failure::Problem;
+use crate::output::Output;
+
+/// Where the store is if nobody says otherwise.
+const STORE_DEFAULT: &str = "file:./.pleach";
+
+/// What every command needs: the store, opened when it is first needed, and a place to print to.
+#[derive(Debug)]
+pub(crate) struct App {
+    url: String,
+    store: Option<Store>,
+    pub(crate) output: Output,
+}
+
+impl App {
+    /// An app on the store at `url`, which is not opened yet.
+    pub(crate) fn new(url: Option<String>, output: Output) -> Self {
+        Self { url: url.unwrap_or_else(|| STORE_DEFAULT.into()), store: None, output }
+    }
+
+    /// Opens the store, which must be there.
+    pub(crate) async fn store(&mut self) -> anyhow::Result<Store> {
+        if let (None, StoreUrl::File(path)) = (&self.store, StoreUrl::parse(&self.url).map_err(Error::Url)?) {
+            // Reading from a mistyped path shall not leave a directory there.
+            if !path.exists() {
+                let problem = Problem::not_found(format!("there is no store at {}", path.display()));
+                let help = "create it with its first bucket: `pleach kv bucket add BUCKET`; or name another with --store";
+                return Err(problem.help(help).into());
+            }
+        }
+        self.open(OpenOptions { create: false, ..OpenOptions::default() }).await
+    }
+
+    /// Opens the store, and creates it if there is none.
+    pub(crate) async fn store_or_create(&mut self) -> anyhow::Result<Store> {
+        self.open(OpenOptions::default()).await
+    }
+
+    /// Opens the store, which must be there, and finds a bucket in it.
+    pub(crate) async fn bucket(&mut self, name: &BucketName) -> anyhow::Result<Bucket> {
+        Ok(self.store().await?.bucket(name).await?)
+    }
+
+    /// Where the store is, in a form that is the same from every directory.
+    pub(crate) fn place(&self) -> String {
+        match StoreUrl::parse(&self.url) {
+            Ok(StoreUrl::File(path)) => path.canonicalize().unwrap_or(path).display().to_string(),
+            _ => self.url.clone(),
+        }
+    }
+
+    /// Closes the store and hands everything printed to its reader.
+    pub(crate) async fn finish(mut self) -> anyhow::Result<()> {
+        if let Some(store) = self.store.take() {
+            store.close().await.context("cannot close the store")?;
+        }
+        self.output.flush()
+    }
+
+    async fn open(&mut self, options: OpenOptions) -> anyhow::Result<Store> {
+        if let Some(store) = &self.store {
+            return Ok(store.clone());
+        }
+        let store = Store::connect_with(&self.url, options).await?;
+        Ok(self.store.insert(store).clone())
+    }
+}

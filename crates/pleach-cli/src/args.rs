@@ -1,0 +1,135 @@
+use clap::{Args, Parser, Subcommand};
+
+use crate::app::App;
+use crate::commands::{
+    bucket, compact, completions, export, get, help, history, import, ls, remove, revert, watch, write,
+};
+use crate::output::{ColorChoice, Form, Output};
+
+/// A key-value store that keeps its promises: durable, ordered, revisioned, watched.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pleach",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  pleach kv bucket add carts --history 5\n  pleach kv put carts user.42 '3 apples'\n  \
+                  pleach kv get carts user.42\n\nSee `pleach help exit-codes` for what exit codes mean."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// The store: `file:PATH`, or `mem:` for an empty one that is gone afterwards [default:
+    /// file:./.pleach]
+    #[arg(long, global = true, value_name = "URL", env = "PLEACH_STORE", hide_env_values = true)]
+    #[arg(help_heading = "Global options")]
+    store: Option<String>,
+
+    /// Prints one JSON object a line, and errors as one on stderr
+    #[arg(long, global = true, help_heading = "Global options")]
+    json: bool,
+
+    /// Prints no confirmations, notes or progress
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    quiet: bool,
+
+    /// When to use colours: auto, always or never; NO_COLOR means never, too
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(hide_possible_values = true, help_heading = "Global options")]
+    color: ColorChoice,
+}
+
+impl Global {
+    /// The form of what is printed.
+    pub(crate) fn form(&self) -> Form {
+        if self.json { Form::Json } else { Form::Human }
+    }
+
+    /// When to use colours.
+    pub(crate) fn color(&self) -> ColorChoice {
+        self.color
+    }
+
+    /// What the commands work with.
+    pub(crate) fn app(self) -> App {
+        let output = Output::new(self.form(), self.color).quiet(self.quiet);
+        App::new(self.store, output)
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Works on buckets and their entries
+    #[command(subcommand, arg_required_else_help = true)]
+    Kv(Kv),
+    Completions(completions::CompletionsArgs),
+    Help(help::HelpArgs),
+}
+
+/// The commands on buckets and their entries.
+#[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Arguments come in the same order everywhere: bucket, then key, then value.\n\nExamples:\n  \
+                  pleach kv bucket add carts --history 5\n  pleach kv put carts user.42 '3 apples'\n  \
+                  pleach kv ls carts 'user.*'"
+)]
+pub(crate) enum Kv {
+    /// Creates, lists, describes, changes and deletes buckets
+    #[command(subcommand, arg_required_else_help = true)]
+    Bucket(bucket::BucketCommand),
+    Get(get::GetArgs),
+    Put(write::PutArgs),
+    Create(write::CreateArgs),
+    Update(write::UpdateArgs),
+    Del(remove::DelArgs),
+    Purge(remove::PurgeArgs),
+    History(history::HistoryArgs),
+    Revert(revert::RevertArgs),
+    Ls(ls::LsArgs),
+    Watch(watch::WatchArgs),
+    Compact(compact::CompactArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
+}
+
+impl Command {
+    /// Does what was asked for.
+    pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
+        match self {
+            Self::Kv(command) => command.run(app).await,
+            Self::Completions(args) => args.run(app),
+            Self::Help(args) => args.run(app),
+        }
+    }
+}
+
+impl Kv {
+    async fn run(self, app: &mut App) -> anyhow::Result<()> {
+        match self {
+            Self::Bucket(command) => command.run(app).await,
+            Self::Get(args) => args.run(app).await,
+            Self::Put(args) => args.run(app).await,
+            Self::Create(args) => args.run(app).await,
+            Self::Update(args) => args.run(app).await,
+            Self::Del(args) => args.run(app).await,
+            Self::Purge(args) => args.run(app).await,
+            Self::History(args) => args.run(app).await,
+            Self::Revert(args) => args.run(app).await,
+            Self::Ls(args) => args.run(app).await,
+            Self::Watch(args) => args.run(app).await,
+            Self::Compact(args) => args.run(app).await,
+            Self::Export(args) => args.run(app).await,
+            Self::Import(args) => args.run(app).await,
+        }
+    }
+}

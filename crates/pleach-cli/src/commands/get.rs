@@ -1,0 +1,53 @@
+use clap::Args;
+use pleach::Revision;
+
+use super::EntryArgs;
+use crate::app::App;
+use crate::failure::Problem;
+use crate::record::Record;
+
+/// Prints the value of a key
+#[derive(Args, Debug)]
+#[command(after_help = "The value is followed by a newline, unless --raw asks for its exact bytes.\n\
+                  A key without a value ends with exit code 3.\n\n\
+                  Examples:\n  pleach kv get carts user.42\n  pleach kv get carts user.42 --revision 7\n  \
+                  pleach kv get images logo --raw > logo.png\n  pleach --json kv get carts user.42")]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    entry: EntryArgs,
+
+    /// As it was once this revision had been committed
+    #[arg(long, value_name = "N")]
+    revision: Option<Revision>,
+
+    /// Prints the exact bytes of the value and nothing else
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+}
+
+impl GetArgs {
+    pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
+        let EntryArgs { bucket: name, key } = self.entry;
+        let bucket = app.bucket(&name).await?;
+        let found = match self.revision {
+            Some(revision) => bucket.get_at(&key, revision).await?,
+            None => bucket.get(&key).await?,
+        };
+        let Some(entry) = found else {
+            let problem = match self.revision {
+                Some(revision) => {
+                    Problem::not_found(format!("{name}/{key} has no value as of revision {revision}"))
+                }
+                None => Problem::not_found(format!("{name}/{key} has no value")),
+            };
+            let help =
+                format!("list the keys with `pleach kv ls {name}`, or see `pleach kv history {name} {key}`");
+            return Err(problem.help(help).into());
+        };
+        if app.output.is_json() {
+            return app.output.object(&Record::new(&name, &entry));
+        }
+        app.output.bytes(&entry.value)?;
+        if self.raw { Ok(()) } else { app.output.bytes(b"\n") }
+    }
+}

@@ -1,0 +1,59 @@
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::Output;
+
+/// How far a long command has come, on stderr, and only if that is a terminal.
+#[derive(Debug)]
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Counts bytes up to `total`, or just counts them.
+    pub(crate) fn bytes(total: Option<u64>, output: &Output) -> Self {
+        Self::new(total, output, "{bytes}/{total_bytes} {bar:30} {percent}% {msg}", "{spinner} {bytes} {msg}")
+    }
+
+    /// Counts entries up to about `total`.
+    pub(crate) fn entries(total: u64, output: &Output) -> Self {
+        Self::new(Some(total), output, "{human_pos}/{human_len} entries {bar:30} {msg}", "")
+    }
+
+    /// This much is done.
+    pub(crate) fn reach(&self, position: u64) {
+        self.0.set_position(position);
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&self) {
+        self.0.inc(1);
+    }
+
+    /// Says what is being done.
+    pub(crate) fn say(&self, message: impl Into<String>) {
+        self.0.set_message(message.into());
+    }
+
+    fn new(total: Option<u64>, output: &Output, bar: &str, spinner: &str) -> Self {
+        const REDRAWS_PER_SECOND: u8 = 10;
+        if output.is_quiet() || !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
+        let progress = ProgressBar::with_draw_target(total, target);
+        let template = if total.is_some() { bar } else { spinner };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            progress.set_style(style);
+        }
+        progress.enable_steady_tick(Duration::from_millis(200));
+        Self(progress)
+    }
+}
+
+/// Leaves no half-drawn bar behind, whichever way the command ends.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

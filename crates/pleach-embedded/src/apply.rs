@@ -1,0 +1,179 @@
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pleach_engine::{BucketConfig, BucketName, EngineError, Key, Revision, Timestamp};
+
+use crate::catalog::{Bucket, decode_config};
+use crate::core::{Core, damaged_head, op_of};
+use crate::feed::Logged;
+use crate::index::{Head, INLINE_BYTES_MAX, IndexChange, IndexKey, Meta, ReadAt, key_of_head};
+use crate::log::{BucketId, FrameKind, Position, Record, RecordKind};
+
+/// Brings the index and the catalog up to a frame of the log. The same for a commit just made and for one
+/// read back when the store is opened.
+pub(crate) fn apply(core: &Core, frame: &Logged) -> Result<(), EngineError> {
+    match frame.kind {
+        FrameKind::Commit => apply_commit(core, frame),
+        FrameKind::Bucket => frame.records.iter().try_for_each(|(_, record)| apply_bucket(core, frame.bucket, record)),
+        FrameKind::Mark => Ok(()),
+    }
+}
+
+fn apply_commit(core: &Core, frame: &Logged) -> Result<(), EngineError> {
+    let bucket = core.catalog.by_id(frame.bucket).ok_or_else(|| nonsense(frame.bucket, frame.last))?;
+    let config = bucket.config();
+    let mut first_expiry: Option<Timestamp> = None;
+    for (position, record) in &frame.records {
+        let mut changes = Vec::with_capacity(2);
+        let head_key = IndexKey::head(bucket.id, record.key.as_bytes());
+        if let Some(head) = head_after(core, &bucket, &config, *position, record)? {
+            if head.op.is_put()
+                && record.kind != RecordKind::Compact
+                && let Some(at) = config.expiry(head.time, head.expires)
+            {
+                changes.push(IndexChange::Insert(IndexKey::expiry(at, bucket.id, &record.key), note(head.revision)));
+                first_expiry = Some(first_expiry.map_or(at, |first| first.min(at)));
+            }
+            changes.push(IndexChange::Insert(head_key, head.encode()));
+        }
+        core.index.write(record.revision, changes);
+        if op_of(record.kind).is_some() {
+            bucket.set_last(record.revision);
+        }
+    }
+    if let Some(at) = first_expiry {
+        core.reaper.wake_by(at);
+    }
+    Ok(())
+}
+
+/// The head of a key after `record`; none if the key has none and gets none.
+fn head_after(
+    core: &Core,
+    bucket: &Bucket,
+    config: &BucketConfig,
+    position: Position,
+    record: &Record,
+) -> Result<Option<Head>, EngineError> {
+    let older_max = usize::from(config.history.get()) - 1;
+    let Some(op) = op_of(record.kind) else {
+        let keep = usize::from(record.payload.value.first().copied().unwrap_or(1).max(1));
+        let head = core.head(bucket, &record.key, ReadAt::Newest)?;
+        return Ok(head.map(|mut head| {
+            head.past.truncate(keep - 1);
+            head
+        }));
+    };
+    let mut past = Vec::new();
+    // Without history the record before is not needed, and looking for it would cost more than the write.
+    if older_max > 0
+        && record.kind != RecordKind::Purge
+        && let Some(before) = core.head(bucket, &record.key, ReadAt::Newest)?
+    {
+        past.push(before.as_past());
+        past.extend(before.past);
+        past.truncate(older_max);
+    }
+    let inline = (record.payload.encoded_len() <= INLINE_BYTES_MAX).then(|| record.payload.clone());
+    let Record { revision, time, expires, .. } = *record;
+    Ok(Some(Head { op, revision, time, expires, position, inline, past }))
+}
+
+fn apply_bucket(core: &Core, id: BucketId, record: &Record) -> Result<(), EngineError> {
+    let damaged = || nonsense(id, record.revision);
+    let name = BucketName::parse(record.key.as_str()).map_err(|_| damaged())?;
+    let config = || decode_config(&record.payload.value).ok_or_else(damaged);
+    let state_key = IndexKey::bucket(&name);
+    let change = match record.kind {
+        RecordKind::CreateBucket => {
+            let bucket = Arc::new(Bucket::new(id, name, config()?, record.revision, record.time));
+            let state = bucket.encode()?;
+            core.catalog.add(bucket);
+            IndexChange::Insert(state_key, state)
+        }
+        RecordKind::UpdateBucket => {
+            let bucket = core.catalog.by_id(id).ok_or_else(damaged)?;
+            let (before, after) = (bucket.config(), config()?);
+            bucket.set_config(after.clone());
+            adapt_heads(core, &bucket, &before, &after, record.revision)?;
+            IndexChange::Insert(state_key, bucket.encode()?)
+        }
+        RecordKind::DeleteBucket => {
+            let bucket = core.catalog.by_id(id).ok_or_else(damaged)?;
+            core.catalog.remove(&bucket);
+            bucket.feed.wake();
+            IndexChange::Remove(state_key)
+        }
+        RecordKind::Put | RecordKind::Delete | RecordKind::Purge | RecordKind::Expire | RecordKind::Compact => {
+            return Err(damaged());
+        }
+    };
+    core.index.write(record.revision, vec![change]);
+    Ok(())
+}
+
+/// Makes what a bucket holds fit its new configuration: a shorter history is trimmed, so that a longer one
+/// later brings nothing back, and values that now expire are noted. Costs a pass over the bucket.
+fn adapt_heads(
+    core: &Core,
+    bucket: &Bucket,
+    before: &BucketConfig,
+    after: &BucketConfig,
+    revision: Revision,
+) -> Result<(), EngineError> {
+    let (trims, expires) = (after.history < before.history, after.ttl.is_some() && after.ttl != before.ttl);
+    if !trims && !expires {
+        return Ok(());
+    }
+    let prefix = IndexKey::head(bucket.id, &[]);
+    let end = Bound::Excluded(IndexKey::after(&prefix));
+    let older_max = usize::from(after.history.get()) - 1;
+    for item in core.index.range(Bound::Included(prefix), end, ReadAt::Newest) {
+        let (head_key, bytes) = item?;
+        let key = key_of_head(&head_key).ok_or_else(|| nonsense(bucket.id, revision))?;
+        let mut head = Head::decode(bytes).ok_or_else(|| damaged_head(bucket, &key))?;
+        let mut changes = Vec::new();
+        if expires
+            && head.op.is_put()
+            && let Some(at) = after.expiry(head.time, head.expires)
+        {
+            changes.push(IndexChange::Insert(IndexKey::expiry(at, bucket.id, &key), note(head.revision)));
+        }
+        if head.past.len() > older_max {
+            head.past.truncate(older_max);
+            changes.push(IndexChange::Insert(head_key, head.encode()));
+        }
+        core.index.write(revision, changes);
+    }
+    core.reaper.wake();
+    Ok(())
+}
+
+/// Writes into the index how far it goes, and ends the stretch that will be flushed together.
+pub(crate) fn seal_index(core: &Core, applied: Revision, time: Timestamp) -> Result<(), EngineError> {
+    let next_bucket = core.catalog.next_id();
+    let meta = Meta { store: core.log.store, applied, time, next_bucket };
+    let mut changes = vec![IndexChange::Insert(IndexKey::meta(), meta.encode())];
+    for bucket in core.catalog.all() {
+        changes.push(IndexChange::Insert(IndexKey::bucket(&bucket.name), bucket.encode()?));
+    }
+    core.index.write(applied, changes);
+    core.index.seal();
+    Ok(())
+}
+
+/// What an expiry note says: the revision of the value that expires.
+pub(crate) fn note(revision: Revision) -> Bytes {
+    Bytes::copy_from_slice(&revision.get().to_le_bytes())
+}
+
+/// A frame that is sound but fits nothing before it.
+fn nonsense(bucket: BucketId, revision: Revision) -> EngineError {
+    EngineError::Bug { what: format!("the log's revision {revision} is about bucket number {}, which it cannot be", bucket.0) }
+}
+
+/// A bucket's name as a record's key; the names of buckets are keys too.
+pub(crate) fn bucket_key(name: &BucketName) -> Result<Key, EngineError> {
+    Key::parse_reserved(name.as_str()).map_err(|error| EngineError::Bug { what: error.to_string() })
+}

@@ -1,0 +1,186 @@
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::{BufMut, Bytes};
+use pleach_engine::{BucketConfig, BucketInfo, BucketName, EngineError, Revision, Timestamp};
+
+use crate::feed::Feed;
+use crate::log::{BucketId, take, take_u64};
+
+/// The most buckets in one store.
+pub(crate) const BUCKETS_MAX: usize = 10_000;
+
+/// One life of a bucket, from its creation to its deletion.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    pub(crate) id: BucketId,
+    pub(crate) name: BucketName,
+    pub(crate) created: Timestamp,
+    pub(crate) created_at: Revision,
+    pub(crate) feed: Feed,
+    config: RwLock<Arc<BucketConfig>>,
+    last: AtomicU64,
+    deleted: AtomicBool,
+}
+
+impl Bucket {
+    pub(crate) fn new(
+        id: BucketId,
+        name: BucketName,
+        config: BucketConfig,
+        created_at: Revision,
+        created: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            created,
+            created_at,
+            feed: Feed::new(created_at.next()),
+            config: RwLock::new(Arc::new(config)),
+            last: AtomicU64::new(created_at.get()),
+            deleted: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Arc<BucketConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_config(&self, config: BucketConfig) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    /// Its newest record.
+    pub(crate) fn last(&self) -> Revision {
+        Revision::new(self.last.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_last(&self, revision: Revision) {
+        self.last.store(revision.get(), Ordering::Release);
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn not_found(&self) -> EngineError {
+        EngineError::BucketNotFound { bucket: self.name.clone() }
+    }
+
+    /// Describes it; `log_floor` is the oldest revision in the log.
+    pub(crate) fn info(&self, log_floor: Revision) -> BucketInfo {
+        BucketInfo {
+            name: self.name.clone(),
+            config: (*self.config()).clone(),
+            created: self.created,
+            last_revision: self.last(),
+            feed_floor: log_floor.max(self.created_at.next()),
+            watches: self.feed.watches(),
+        }
+    }
+
+    /// Its state as the index keeps it.
+    pub(crate) fn encode(&self) -> Result<Bytes, EngineError> {
+        let mut bytes = Vec::new();
+        bytes.put_u64_le(self.id.0.into());
+        bytes.put_u64_le(self.created_at.get());
+        bytes.put_u64_le(self.created.as_micros());
+        bytes.put_u64_le(self.last().get());
+        bytes.extend(encode_config(&self.config())?);
+        Ok(bytes.into())
+    }
+
+    /// Reads what [`Bucket::encode`] wrote under the key of `name`; none means damage.
+    pub(crate) fn decode(name: &[u8], mut bytes: Bytes) -> Option<Self> {
+        let name = BucketName::parse(std::str::from_utf8(name).ok()?).ok()?;
+        let id = BucketId(u32::try_from(take_u64(&mut bytes)?).ok()?);
+        let created_at = Revision::new(take_u64(&mut bytes)?);
+        let created = Timestamp::from_micros(take_u64(&mut bytes)?);
+        let last = Revision::new(take_u64(&mut bytes)?);
+        let len = bytes.len();
+        let bucket = Self::new(id, name, decode_config(&take(&mut bytes, len)?)?, created_at, created);
+        bucket.set_last(last);
+        Some(bucket)
+    }
+}
+
+/// A configuration as the log and the index keep it.
+pub(crate) fn encode_config(config: &BucketConfig) -> Result<Vec<u8>, EngineError> {
+    serde_json::to_vec(config).map_err(|error| EngineError::Bug { what: error.to_string() })
+}
+
+/// Reads what [`encode_config`] wrote; none means damage.
+pub(crate) fn decode_config(bytes: &[u8]) -> Option<BucketConfig> {
+    serde_json::from_slice(bytes).ok()
+}
+
+/// The buckets there are.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    buckets: RwLock<Buckets>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    by_name: BTreeMap<BucketName, Arc<Bucket>>,
+    by_id: HashMap<BucketId, Arc<Bucket>>,
+    next: BucketId,
+}
+
+impl Catalog {
+    /// The buckets, and the number for the next one.
+    pub(crate) fn new(buckets: Vec<Arc<Bucket>>, next: BucketId) -> Self {
+        let by_id = buckets.iter().map(|bucket| (bucket.id, Arc::clone(bucket))).collect();
+        let by_name = buckets.into_iter().map(|bucket| (bucket.name.clone(), bucket)).collect();
+        Self { buckets: RwLock::new(Buckets { by_name, by_id, next }) }
+    }
+
+    /// # Errors
+    /// `BucketNotFound`.
+    pub(crate) fn get(&self, name: &BucketName) -> Result<Arc<Bucket>, EngineError> {
+        self.find(name).ok_or_else(|| EngineError::BucketNotFound { bucket: name.clone() })
+    }
+
+    pub(crate) fn find(&self, name: &BucketName) -> Option<Arc<Bucket>> {
+        self.lock_read().by_name.get(name).cloned()
+    }
+
+    pub(crate) fn by_id(&self, id: BucketId) -> Option<Arc<Bucket>> {
+        self.lock_read().by_id.get(&id).cloned()
+    }
+
+    /// Every bucket, by name.
+    pub(crate) fn all(&self) -> Vec<Arc<Bucket>> {
+        self.lock_read().by_name.values().cloned().collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock_read().by_name.len()
+    }
+
+    /// The number for the next bucket.
+    pub(crate) fn next_id(&self) -> BucketId {
+        self.lock_read().next
+    }
+
+    pub(crate) fn add(&self, bucket: Arc<Bucket>) {
+        let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
+        buckets.next = buckets.next.max(BucketId(bucket.id.0.saturating_add(1)));
+        buckets.by_id.insert(bucket.id, Arc::clone(&bucket));
+        buckets.by_name.insert(bucket.name.clone(), bucket);
+    }
+
+    /// Takes a bucket out and marks it as deleted.
+    pub(crate) fn remove(&self, bucket: &Bucket) {
+        let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
+        buckets.by_id.remove(&bucket.id);
+        buckets.by_name.remove(&bucket.name);
+        bucket.deleted.store(true, Ordering::Release);
+    }
+
+    fn lock_read(&self) -> std::sync::RwLockReadGuard<'_, Buckets> {
+        self.buckets.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}

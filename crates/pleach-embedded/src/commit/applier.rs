@@ -1,0 +1,107 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pleach_engine::EngineError;
+
+use super::queue::GroupQueue;
+use super::request::{Answer, Group};
+use crate::apply::{apply, seal_index};
+use crate::core::Core;
+use crate::log::FrameKind;
+use crate::upkeep::{RUNS_MAX, SEALED_MAX};
+
+/// Brings the index up to the log: the only one to write to the index.
+#[derive(Debug)]
+pub(crate) struct Applier {
+    core: Arc<Core>,
+}
+
+/// How long to wait for upkeep before looking again.
+const UPKEEP_WAIT: Duration = Duration::from_millis(50);
+
+impl Applier {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    /// Works until the queue is closed and empty.
+    pub(crate) fn run(&self, groups: &GroupQueue) {
+        while let Some(group) = groups.take() {
+            self.apply_group(group);
+            groups.applied();
+            self.make_room();
+        }
+    }
+
+    /// Applies a durable group, lets readers see it, tells the watches, and answers.
+    pub(crate) fn apply_group(&self, mut group: Group) {
+        let core = &*self.core;
+        if let Err(error) = self.index(&mut group) {
+            // The group is in the log and not in the index: only reading the log again can mend that.
+            core.health.poison(format!("its index could not follow its log: {error}"));
+            return group.refuse(|| core.health.check_writable().err().unwrap_or(EngineError::Closed));
+        }
+        let newest = group.steps.iter().rev().find_map(|step| step.logged.as_ref());
+        if let Some(newest) = newest {
+            core.snapshots.publish(newest.last);
+        }
+        for logged in group.steps.iter().filter_map(|step| step.logged.as_ref()) {
+            if logged.kind == FrameKind::Commit
+                && let Some(bucket) = core.catalog.by_id(logged.bucket)
+            {
+                bucket.feed.publish(logged);
+            }
+        }
+        self.answer(group);
+    }
+
+    fn index(&self, group: &mut Group) -> Result<(), EngineError> {
+        let mut newest = self.core.snapshots.visible();
+        let mut upkeep = Vec::new();
+        for step in &mut group.steps {
+            if let Some(logged) = &step.logged {
+                apply(&self.core, logged)?;
+                newest = logged.last;
+            }
+            upkeep.append(&mut step.upkeep);
+        }
+        self.core.index.write(newest, upkeep);
+        Ok(())
+    }
+
+    fn answer(&self, group: Group) {
+        for step in group.steps {
+            match step.answer {
+                Answer::Commit(reply, result, _permit) => drop(reply.send(result)),
+                Answer::Plain(reply, result) => drop(reply.send(result)),
+                Answer::Bucket(reply, result) => {
+                    let bucket = result.map(|name| name.and_then(|name| self.core.catalog.find(&name)));
+                    drop(reply.send(bucket));
+                }
+            }
+        }
+    }
+
+    /// Ends a stretch of the index that has grown large, and waits if too many wait to be written out.
+    fn make_room(&self) {
+        let core = &*self.core;
+        if core.index.unsealed_bytes() < core.settings.memtable_bytes {
+            return;
+        }
+        let (applied, time) = (core.snapshots.visible(), core.clock.now());
+        if let Err(error) = seal_index(core, applied, time) {
+            return core.health.poison(format!("its index could not be sealed: {error}"));
+        }
+        core.upkeep.wake();
+        while self.must_wait() {
+            core.upkeep.wait_done(UPKEEP_WAIT);
+        }
+    }
+
+    fn must_wait(&self) -> bool {
+        let core = &*self.core;
+        let backlog = core.index.backlog();
+        let stuck = core.health.obstacle().is_some() || core.health.is_poisoned() || core.health.is_closed();
+        !stuck && (backlog.sealed >= SEALED_MAX || backlog.runs >= RUNS_MAX)
+    }
+}

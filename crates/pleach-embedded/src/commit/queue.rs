@@ -1,0 +1,130 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use pleach_engine::EngineError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::request::{Group, Request};
+
+/// How much may wait to be committed at once, in KiB; commits past it wait for room.
+const PENDING_KIB_MAX: usize = 256 * 1024;
+
+/// How many groups may be written and not yet applied.
+const GROUPS_IN_FLIGHT_MAX: usize = 2;
+
+/// Where callers leave their requests.
+#[derive(Debug)]
+pub(crate) struct CommitQueue {
+    room: Arc<Semaphore>,
+    state: Mutex<Pending>,
+    filled: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    requests: Vec<Request>,
+    closed: bool,
+}
+
+impl CommitQueue {
+    pub(crate) fn new() -> Self {
+        Self { room: Arc::new(Semaphore::new(PENDING_KIB_MAX)), state: Mutex::default(), filled: Condvar::new() }
+    }
+
+    /// Waits until there is room for a request of `bytes`.
+    pub(crate) async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, EngineError> {
+        let kib = u32::try_from((bytes / 1024 + 1).min(PENDING_KIB_MAX)).unwrap_or(u32::MAX);
+        Arc::clone(&self.room).acquire_many_owned(kib).await.map_err(|_| EngineError::Closed)
+    }
+
+    /// Leaves a request; one that comes after the end is refused.
+    pub(crate) fn push(&self, request: Request) {
+        let mut pending = self.lock();
+        if pending.closed {
+            drop(pending);
+            return request.refuse(EngineError::Closed);
+        }
+        pending.requests.push(request);
+        drop(pending);
+        self.filled.notify_one();
+    }
+
+    /// Takes everything that waits, or waits for something; none once closed and empty.
+    pub(crate) fn take(&self) -> Option<Vec<Request>> {
+        let pending = self.lock();
+        let waiting = |pending: &mut Pending| pending.requests.is_empty() && !pending.closed;
+        let mut pending = self.filled.wait_while(pending, waiting).unwrap_or_else(PoisonError::into_inner);
+        let requests = std::mem::take(&mut pending.requests);
+        (!requests.is_empty()).then_some(requests)
+    }
+
+    /// Accepts nothing more.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.room.close();
+        self.filled.notify_all();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Pending> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Groups on their way from the sequencer to the applier.
+#[derive(Debug, Default)]
+pub(crate) struct GroupQueue {
+    state: Mutex<Groups>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Groups {
+    waiting: VecDeque<Group>,
+    /// Waiting or being applied.
+    in_flight: usize,
+    closed: bool,
+}
+
+impl GroupQueue {
+    /// Hands over a group; waits while too many are under way.
+    pub(crate) fn push(&self, group: Group) {
+        let full = |groups: &mut Groups| groups.in_flight >= GROUPS_IN_FLIGHT_MAX && !groups.closed;
+        let mut groups = self.changed.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
+        if groups.closed {
+            drop(groups);
+            return group.refuse(|| EngineError::Closed);
+        }
+        groups.waiting.push_back(group);
+        groups.in_flight += 1;
+        self.changed.notify_all();
+    }
+
+    /// Takes the next group, or waits for one; none once closed and empty.
+    pub(crate) fn take(&self) -> Option<Group> {
+        let waiting = |groups: &mut Groups| groups.waiting.is_empty() && !groups.closed;
+        let mut groups = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
+        groups.waiting.pop_front()
+    }
+
+    /// Says that the group taken last was applied.
+    pub(crate) fn applied(&self) {
+        self.lock().in_flight -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until everything handed over was applied.
+    pub(crate) fn drain(&self) {
+        let busy = |groups: &mut Groups| groups.in_flight > 0 && !groups.closed;
+        drop(self.changed.wait_while(self.lock(), busy));
+    }
+
+    /// Accepts nothing more; what waits can still be taken.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Groups> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,103 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pleach_engine::{BucketConfig, BucketName, CheckedBatch, CommitError, Committed, EngineError, Key, Revision};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::catalog::Bucket;
+use crate::feed::Logged;
+use crate::index::IndexChange;
+
+/// Where the answer to a request goes; nobody may be waiting for it any more.
+pub(crate) type Reply<T, E> = oneshot::Sender<Result<T, E>>;
+
+/// Something to be written.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// A batch for a bucket.
+    Commit {
+        bucket: Arc<Bucket>,
+        /// The configuration that the batch was checked against.
+        config: Arc<BucketConfig>,
+        batch: CheckedBatch,
+        reply: Reply<Committed, CommitError>,
+        /// Its share of what may wait at once.
+        permit: OwnedSemaphorePermit,
+    },
+    /// Forgets all but the newest records of a key.
+    Compact { bucket: Arc<Bucket>, key: Key, keep: u8, reply: Reply<(), EngineError> },
+    /// Records what has expired in a bucket.
+    Expire { bucket: Arc<Bucket>, due: Vec<Due>, reply: Reply<(), EngineError> },
+    /// Puts notes about expiry in order; nothing for the log.
+    Tidy { changes: Vec<IndexChange>, reply: Reply<(), EngineError> },
+    /// Creates, changes or deletes a bucket.
+    Bucket { change: BucketChange, reply: Reply<Option<Arc<Bucket>>, EngineError> },
+}
+
+/// What is done to a bucket.
+#[derive(Debug)]
+pub(crate) enum BucketChange {
+    Create(BucketName, BucketConfig),
+    Update(BucketName, BucketConfig),
+    Delete(BucketName),
+}
+
+/// A value that may have expired.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) key: Key,
+    pub(crate) revision: Revision,
+    /// The index key of the note that said so.
+    pub(crate) note: Bytes,
+}
+
+/// Requests that were written together.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One request of a group: what it put into the log, and what to answer once that is applied.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) logged: Option<Arc<Logged>>,
+    /// Changes to the index that are not in the log.
+    pub(crate) upkeep: Vec<IndexChange>,
+    pub(crate) answer: Answer,
+}
+
+/// What to answer.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Commit(Reply<Committed, CommitError>, Result<Committed, CommitError>, OwnedSemaphorePermit),
+    Plain(Reply<(), EngineError>, Result<(), EngineError>),
+    Bucket(Reply<Option<Arc<Bucket>>, EngineError>, Result<Option<BucketName>, EngineError>),
+}
+
+impl Request {
+    /// Answers that it was not done.
+    pub(crate) fn refuse(self, error: EngineError) {
+        match self {
+            Self::Commit { reply, .. } => drop(reply.send(Err(error.into()))),
+            Self::Compact { reply, .. } | Self::Expire { reply, .. } | Self::Tidy { reply, .. } => {
+                drop(reply.send(Err(error)));
+            }
+            Self::Bucket { reply, .. } => drop(reply.send(Err(error))),
+        }
+    }
+}
+
+impl Group {
+    /// Answers everyone that it was not done; those who were refused anyway learn why.
+    pub(crate) fn refuse(self, mut error: impl FnMut() -> EngineError) {
+        for step in self.steps {
+            match step.answer {
+                Answer::Commit(reply, result, _permit) => {
+                    drop(reply.send(result.and_then(|_| Err(error().into()))));
+                }
+                Answer::Plain(reply, result) => drop(reply.send(result.and_then(|()| Err(error())))),
+                Answer::Bucket(reply, result) => drop(reply.send(result.and_then(|_| Err(error())))),
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pleach_engine::{
+    Action, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Conflict, Durability, EngineError,
+    Expectation, Headers, Key, Op, Operation, Revision, Timestamp,
+};
+
+use super::overlay::Overlay;
+use super::queue::{CommitQueue, GroupQueue};
+use super::request::{Answer, BucketChange, Due, Group, Request, Step};
+use crate::apply::bucket_key;
+use crate::catalog::{BUCKETS_MAX, Bucket, encode_config};
+use crate::core::{Core, Newest};
+use crate::feed::Logged;
+use crate::index::{IndexChange, ReadAt};
+use crate::log::{BucketId, FrameKind, LogWriter, Payload, Record, RecordKind, WriteError};
+use crate::upkeep::SEALED_MAX;
+
+/// A group that has grown past this is written before more is added.
+const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Decides the order of commits: the only one to write to the log.
+#[derive(Debug)]
+pub(crate) struct Sequencer {
+    core: Arc<Core>,
+    writer: LogWriter,
+    groups: Arc<GroupQueue>,
+    overlay: Overlay,
+    group: Group,
+    /// Whether anything in the group must be synced before it is acknowledged.
+    sync: bool,
+}
+
+impl Sequencer {
+    pub(crate) fn new(core: Arc<Core>, writer: LogWriter, groups: Arc<GroupQueue>) -> Self {
+        Self { core, writer, groups, overlay: Overlay::default(), group: Group::default(), sync: false }
+    }
+
+    /// Works until the queue is closed and empty; then gives the writer back, for the log to be closed.
+    pub(crate) fn run(mut self, queue: &CommitQueue) -> LogWriter {
+        while let Some(requests) = queue.take() {
+            self.sequence(requests);
+        }
+        self.groups.drain();
+        self.writer
+    }
+
+    /// Writes `requests` in one group, or several if they are large.
+    pub(crate) fn sequence(&mut self, requests: Vec<Request>) {
+        self.overlay.forget_up_to(self.core.snapshots.visible());
+        for request in requests {
+            if let Err(error) = self.check_writable() {
+                request.refuse(error);
+                continue;
+            }
+            self.add(request);
+            if self.writer.buffered() >= GROUP_BYTES_MAX {
+                self.finish_group();
+            }
+        }
+        self.finish_group();
+    }
+
+    fn check_writable(&self) -> Result<(), EngineError> {
+        self.core.health.check_writable()?;
+        match self.core.health.obstacle() {
+            Some(path) if self.core.index.backlog().sealed >= SEALED_MAX => Err(EngineError::DiskFull { path }),
+            _ => Ok(()),
+        }
+    }
+
+    fn add(&mut self, request: Request) {
+        let step = match request {
+            Request::Commit { bucket, config, batch, reply, permit } => {
+                let (logged, result) = match self.commit(&bucket, &config, batch) {
+                    Ok((logged, committed)) => (Some(logged), Ok(committed)),
+                    Err(error) => (None, Err(error)),
+                };
+                Step { logged, upkeep: Vec::new(), answer: Answer::Commit(reply, result, permit) }
+            }
+            Request::Compact { bucket, key, keep, reply } => {
+                let (logged, result) = match self.compact(&bucket, key, keep) {
+                    Ok(logged) => (logged, Ok(())),
+                    Err(error) => (None, Err(error)),
+                };
+                Step { logged, upkeep: Vec::new(), answer: Answer::Plain(reply, result) }
+            }
+            Request::Expire { bucket, due, reply } => {
+                let (logged, result) = match self.expire(&bucket, &due) {
+                    Ok(logged) => (logged, Ok(())),
+                    Err(error) => (None, Err(error)),
+                };
+                let upkeep = due.into_iter().map(|due| IndexChange::Remove(due.note)).collect();
+                Step { logged, upkeep, answer: Answer::Plain(reply, result) }
+            }
+            Request::Tidy { changes, reply } => {
+                Step { logged: None, upkeep: changes, answer: Answer::Plain(reply, Ok(())) }
+            }
+            Request::Bucket { change, reply } => return self.change_bucket(change, reply),
+        };
+        self.group.steps.push(step);
+    }
+
+    /// Writes the group and hands it to the applier.
+    fn finish_group(&mut self) {
+        let group = std::mem::take(&mut self.group);
+        let sync = std::mem::take(&mut self.sync);
+        if group.steps.is_empty() {
+            return;
+        }
+        let written = if self.writer.buffered() == 0 { Ok(()) } else { self.writer.write(sync) };
+        match written {
+            Ok(()) => {
+                self.overlay.keep();
+                self.groups.push(group);
+            }
+            Err(error) => return self.give_up(group, error),
+        }
+        // Now rather than before the next group, so that no caller waits for it.
+        match self.writer.roll_if_full() {
+            Ok(()) | Err(WriteError::Refused(_)) => {}
+            Err(WriteError::Poisoned(error)) => self.poison(&error),
+        }
+    }
+
+    fn give_up(&mut self, group: Group, error: WriteError) {
+        self.writer.discard();
+        self.overlay.roll_back();
+        // What was refused for its expectations may name revisions that the applier has yet to show.
+        self.groups.drain();
+        match error {
+            WriteError::Refused(error) => {
+                let path = if let EngineError::DiskFull { path } = error { path } else { self.core.directory.clone() };
+                group.refuse(|| EngineError::DiskFull { path: path.clone() });
+            }
+            WriteError::Poisoned(error) => {
+                self.poison(&error);
+                group.refuse(|| self.core.health.check_writable().err().unwrap_or(EngineError::Closed));
+            }
+        }
+    }
+
+    fn poison(&self, error: &EngineError) {
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        self.core.health.poison(format!("an earlier write failed: {error}{cause}"));
+    }
+
+    fn commit(
+        &mut self,
+        bucket: &Bucket,
+        checked_against: &Arc<BucketConfig>,
+        mut batch: CheckedBatch,
+    ) -> Result<(Arc<Logged>, Committed), CommitError> {
+        if bucket.is_deleted() {
+            return Err(bucket.not_found().into());
+        }
+        let config = bucket.config();
+        if !Arc::ptr_eq(&config, checked_against) {
+            let operations = batch.into_operations().into_iter().collect::<pleach_engine::Batch>();
+            batch = operations.check(&bucket.name, &config, &crate::engine::CAPABILITIES)?;
+        }
+        let now = self.core.clock.now();
+        for operation in batch.operations() {
+            self.check(bucket, &config, operation, now)?;
+        }
+        let first = self.writer.last().next();
+        let records = batch.into_operations().into_iter().zip(0_u16..).map(|(operation, index)| {
+            record_of(operation, &config, first.plus(index.into()), index, now)
+        });
+        let logged = self.append(FrameKind::Commit, bucket.id, records.collect());
+        self.sync |= config.durability != Durability::Buffered;
+        Ok((Arc::clone(&logged), Committed { first, last: logged.last, time: now }))
+    }
+
+    fn check(
+        &self,
+        bucket: &Bucket,
+        config: &BucketConfig,
+        operation: &Operation,
+        now: Timestamp,
+    ) -> Result<(), CommitError> {
+        if operation.expect == Expectation::Any {
+            return Ok(());
+        }
+        let newest = self.newest(bucket, &operation.key)?.filter(|newest| !newest.has_expired(config, now));
+        let holds = match operation.expect {
+            Expectation::Any => true,
+            Expectation::Absent => newest.is_none_or(|newest| !newest.op.is_put()),
+            Expectation::Revision(expected) => newest.is_some_and(|newest| newest.revision == expected),
+        };
+        if holds {
+            return Ok(());
+        }
+        Err(CommitError::Conflict(Conflict {
+            bucket: bucket.name.clone(),
+            key: operation.key.clone(),
+            expected: operation.expect,
+            actual: newest.map(|newest| newest.revision),
+        }))
+    }
+
+    fn newest(&self, bucket: &Bucket, key: &Key) -> Result<Option<Newest>, EngineError> {
+        if let Some(newest) = self.overlay.get(bucket.id, key) {
+            return Ok(Some(newest));
+        }
+        let head = self.core.head(bucket, key, ReadAt::Newest)?;
+        Ok(head.as_ref().map(Newest::from))
+    }
+
+    fn compact(&mut self, bucket: &Bucket, key: Key, keep: u8) -> Result<Option<Arc<Logged>>, EngineError> {
+        if bucket.is_deleted() {
+            return Err(bucket.not_found());
+        }
+        if self.newest(bucket, &key)?.is_none() {
+            return Ok(None);
+        }
+        self.sync |= bucket.config().durability != Durability::Buffered;
+        let record = self.record(RecordKind::Compact, key, Bytes::copy_from_slice(&[keep]));
+        Ok(Some(self.append(FrameKind::Commit, bucket.id, vec![record])))
+    }
+
+    fn expire(&mut self, bucket: &Bucket, due: &[Due]) -> Result<Option<Arc<Logged>>, EngineError> {
+        if bucket.is_deleted() {
+            return Ok(None);
+        }
+        let (config, now) = (bucket.config(), self.core.clock.now());
+        let mut keys = Vec::new();
+        for due in due {
+            let newest = self.newest(bucket, &due.key)?;
+            if newest.is_some_and(|newest| newest.revision == due.revision && newest.has_expired(&config, now)) {
+                keys.push(due.key.clone());
+            }
+        }
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        let first = self.writer.last().next();
+        let record = |(key, index): (Key, u16)| {
+            let (payload, revision) = (Payload::default(), first.plus(index.into()));
+            Record { kind: RecordKind::Expire, key, revision, time: now, expires: None, payload, index }
+        };
+        let records = keys.into_iter().zip(0_u16..).map(record).collect();
+        self.sync |= config.durability != Durability::Buffered;
+        Ok(Some(self.append(FrameKind::Commit, bucket.id, records)))
+    }
+
+    /// Changes to buckets are rare: each is a group of its own, with nothing else under way.
+    fn change_bucket(
+        &mut self,
+        change: BucketChange,
+        reply: super::request::Reply<Option<Arc<Bucket>>, EngineError>,
+    ) {
+        self.finish_group();
+        self.groups.drain();
+        let (logged, result) = match self.log_bucket_change(change) {
+            Ok((logged, name)) => (logged, Ok(name)),
+            Err(error) => (None, Err(error)),
+        };
+        self.sync = true;
+        self.group.steps.push(Step { logged, upkeep: Vec::new(), answer: Answer::Bucket(reply, result) });
+        self.finish_group();
+        self.groups.drain();
+    }
+
+    fn log_bucket_change(
+        &mut self,
+        change: BucketChange,
+    ) -> Result<(Option<Arc<Logged>>, Option<pleach_engine::BucketName>), EngineError> {
+        let catalog = &self.core.catalog;
+        let (kind, id, name, config) = match change {
+            BucketChange::Create(name, config) => match catalog.find(&name) {
+                Some(bucket) => {
+                    let differences = bucket.config().differences(&config);
+                    if differences.is_empty() {
+                        return Ok((None, Some(name)));
+                    }
+                    return Err(EngineError::BucketExists { bucket: name, differences });
+                }
+                None if catalog.len() >= BUCKETS_MAX => {
+                    return Err(EngineError::TooManyBuckets { limit: BUCKETS_MAX });
+                }
+                None => (RecordKind::CreateBucket, catalog.next_id(), name, Some(config)),
+            },
+            BucketChange::Update(name, config) => {
+                let bucket = catalog.get(&name)?;
+                if *bucket.config() == config {
+                    return Ok((None, Some(name)));
+                }
+                (RecordKind::UpdateBucket, bucket.id, name, Some(config))
+            }
+            BucketChange::Delete(name) => (RecordKind::DeleteBucket, catalog.get(&name)?.id, name, None),
+        };
+        let value = config.map_or(Ok(Vec::new()), |config| encode_config(&config))?;
+        let record = self.record(kind, bucket_key(&name)?, value.into());
+        let logged = self.append(FrameKind::Bucket, id, vec![record]);
+        Ok((Some(logged), (kind != RecordKind::DeleteBucket).then_some(name)))
+    }
+
+    /// A record of its own, at the next revision.
+    fn record(&self, kind: RecordKind, key: Key, value: Bytes) -> Record {
+        let (revision, time) = (self.writer.last().next(), self.core.clock.now());
+        let payload = Payload::plain(Headers::new(), value);
+        Record { kind, key, revision, time, expires: None, payload, index: 0 }
+    }
+
+    fn append(&mut self, kind: FrameKind, bucket: BucketId, records: Vec<Record>) -> Arc<Logged> {
+        let positions = self.writer.append(kind, bucket, &records);
+        for record in &records {
+            if let Some(op) = crate::core::op_of(record.kind) {
+                let (revision, time, expires) = (record.revision, record.time, record.expires);
+                self.overlay.insert(bucket, &record.key, Newest { op, revision, time, expires });
+            }
+        }
+        let size = u16::try_from(records.len()).unwrap_or(u16::MAX);
+        let records = positions.into_iter().zip(records).collect();
+        Arc::new(Logged { kind, bucket, size, last: self.writer.last(), records })
+    }
+}
+
+fn record_of(operation: Operation, config: &BucketConfig, revision: Revision, index: u16, time: Timestamp) -> Record {
+    let Operation { key, action, headers, .. } = operation;
+    let (op, value, expires) = match action {
+        Action::Put { value, expiry } => (Op::Put, value, expiry.moment(time)),
+        Action::Delete => (Op::Delete, Bytes::new(), None),
+        Action::Purge => (Op::Purge, Bytes::new(), None),
+    };
+    let kind = match op {
+        Op::Put => RecordKind::Put,
+        Op::Delete => RecordKind::Delete,
+        Op::Purge => RecordKind::Purge,
+        Op::Expire => RecordKind::Expire,
+    };
+    let payload = match config.compression {
+        Compression::Lz4 => Payload::compressed(headers, value),
+        _ => Payload::plain(headers, value),
+    };
+    Record { kind, key, revision, time, expires, payload, index }
+}

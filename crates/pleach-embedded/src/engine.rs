@@ -1,0 +1,332 @@
+use std::num::NonZeroU8;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use pleach_engine::{
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Direction, Engine,
+    EngineError, Entry, Key, Page, PageCursor, Revision, ScanQuery, Selection, SystemClock, Timestamp, WatchQuery,
+    WatchStream,
+};
+use tokio::sync::oneshot;
+
+use crate::apply::seal_index;
+use crate::catalog::Bucket;
+use crate::commit::{BucketChange, CommitQueue, Request};
+use crate::core::{Core, has_expired};
+use crate::disk::RealDisk;
+use crate::index::{Head, ReadAt};
+use crate::lock::DirectoryLock;
+use crate::log::{LogWriter, WriteError};
+use crate::recovery::{self, Opened};
+use crate::scan::{CountScan, HeadScan, INLINE_HEADS_MAX, PageScan};
+use crate::settings::Settings;
+use crate::snapshots::Snapshot;
+use crate::threads::Threads;
+use crate::watch::Watch;
+
+/// Everything the trait can promise.
+pub(crate) static CAPABILITIES: Capabilities = Capabilities::complete("embedded");
+
+/// Values larger than this are not read on the caller's thread.
+const INLINE_READ_BYTES_MAX: u32 = 256 * 1024;
+
+/// An index with more than this in memory is written out when the store is closed; less is read from the log
+/// again sooner than it is written.
+const CLOSE_FLUSH_BYTES_MIN: u64 = 4 * 1024 * 1024;
+
+/// A store in a directory, for this process alone.
+///
+/// Works on any async runtime and on none: its threads are its own. Dropping it closes it, which blocks for a
+/// moment; [`Engine::close`] does the same without blocking, and says what went wrong.
+#[derive(Debug)]
+pub struct EmbeddedEngine {
+    core: Arc<Core>,
+    queue: Arc<CommitQueue>,
+    running: Arc<Mutex<Option<Running>>>,
+}
+
+/// What ends when the store is closed.
+#[derive(Debug)]
+struct Running {
+    threads: Threads,
+    _lock: DirectoryLock,
+}
+
+impl EmbeddedEngine {
+    /// Opens the store in `directory`, making it if there is none. Blocks while it recovers.
+    ///
+    /// # Errors
+    /// `Locked` if another process has it, `NotAStore`, `UnknownFormat`, `Corrupt`, or what the disk says.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, EngineError> {
+        Self::open_with(directory, Settings::default(), Arc::new(SystemClock::new()))
+    }
+
+    /// Opens the store in `directory` with other settings or another clock.
+    ///
+    /// # Errors
+    /// As [`EmbeddedEngine::open`].
+    pub fn open_with(
+        directory: impl AsRef<Path>,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, EngineError> {
+        let Opened { core, writer, lock } =
+            recovery::open(directory.as_ref(), settings, clock, Arc::new(RealDisk))?;
+        let queue = Arc::new(CommitQueue::new());
+        let threads = Threads::start(&core, &queue, writer)?;
+        let running = Arc::new(Mutex::new(Some(Running { threads, _lock: lock })));
+        Ok(Self { core, queue, running })
+    }
+
+    fn open_bucket(&self, name: &BucketName) -> Result<Arc<Bucket>, EngineError> {
+        self.core.health.check_open()?;
+        self.core.catalog.get(name)
+    }
+
+    fn info(&self, bucket: &Bucket) -> BucketInfo {
+        bucket.info(self.core.log.floor())
+    }
+
+    async fn ask<T, E: From<EngineError>>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Request,
+    ) -> Result<T, E> {
+        self.core.health.check_writable()?;
+        let (reply, answer) = oneshot::channel();
+        self.queue.push(request(reply));
+        match answer.await {
+            Ok(answer) => answer,
+            // The thread that should have answered broke; it has said why.
+            Err(_) => Err(self.core.health.check_writable().err().unwrap_or(EngineError::Closed).into()),
+        }
+    }
+
+    async fn change_bucket(&self, change: BucketChange) -> Result<Option<BucketInfo>, EngineError> {
+        let bucket = self.ask(|reply| Request::Bucket { change, reply }).await?;
+        Ok(bucket.map(|bucket| self.info(&bucket)))
+    }
+
+    /// The head of a key as readers may see it.
+    fn visible_head(&self, bucket: &Bucket, key: &Key) -> Result<Option<Head>, EngineError> {
+        let visible = self.core.snapshots.visible();
+        let head = self.core.head(bucket, key, ReadAt::Newest)?;
+        // A head that is too new belongs to a commit that is being applied right now: only then is a snapshot
+        // worth its price.
+        if head.as_ref().is_some_and(|head| head.revision > visible) {
+            let snapshot = self.core.snapshots.open();
+            return self.core.head(bucket, key, ReadAt::Snapshot(snapshot.revision));
+        }
+        Ok(head)
+    }
+
+    fn snapshot_for(
+        &self,
+        bucket: &Bucket,
+        query: &ScanQuery,
+    ) -> Result<(Snapshot, Timestamp, Option<Key>), EngineError> {
+        let core = &self.core;
+        let Some(token) = &query.page else { return Ok((core.snapshots.open(), core.clock.now(), None)) };
+        let cursor = PageCursor::decode(token)?;
+        let fits = |ok, reason| if ok { Ok(()) } else { Err(EngineError::InvalidPageToken { reason }) };
+        fits(cursor.store == self.token_store(), "it is from another store")?;
+        fits(cursor.bucket == u64::from(bucket.id.0), "it is from another bucket")?;
+        fits(cursor.query == query.digest(), "it is from another query")?;
+        let now = core.elapsed();
+        let snapshot = core
+            .snapshots
+            .reopen(Revision::new(cursor.snapshot), now)
+            .ok_or_else(|| EngineError::Compacted { oldest: core.snapshots.oldest(now) })?;
+        Ok((snapshot, cursor.time, Some(cursor.last)))
+    }
+
+    fn token_store(&self) -> u64 {
+        let mut half = [0; 8];
+        half.copy_from_slice(&self.core.log.store.0[..8]);
+        u64::from_le_bytes(half)
+    }
+}
+
+impl Drop for EmbeddedEngine {
+    fn drop(&mut self) {
+        // Whoever wants to know what went wrong calls `close`.
+        let _ = close(&self.core, &self.running);
+    }
+}
+
+fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineError> {
+    let Some(running) = running.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
+    core.health.close();
+    let writer = running.threads.stop();
+    for bucket in core.catalog.all() {
+        bucket.feed.wake();
+    }
+    match writer {
+        Some(writer) if !core.health.is_poisoned() => finish(core, writer),
+        _ => Ok(()),
+    }
+}
+
+/// Ends the log cleanly, and writes out the index if reading the log again would take longer.
+fn finish(core: &Core, mut writer: LogWriter) -> Result<(), EngineError> {
+    writer.close().map_err(|error| match error {
+        WriteError::Refused(error) | WriteError::Poisoned(error) => error,
+    })?;
+    if core.index.backlog().sealed > 0 || core.index.unsealed_bytes() > CLOSE_FLUSH_BYTES_MIN {
+        let applied = core.snapshots.visible();
+        seal_index(core, applied, core.clock.now())?;
+        core.index.flush(applied)?;
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Engine for EmbeddedEngine {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn create_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+        config.check(&CAPABILITIES)?;
+        let info = self.change_bucket(BucketChange::Create(bucket.clone(), config)).await?;
+        info.ok_or_else(|| EngineError::BucketNotFound { bucket: bucket.clone() })
+    }
+
+    async fn update_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+        self.open_bucket(bucket)?;
+        config.check(&CAPABILITIES)?;
+        let info = self.change_bucket(BucketChange::Update(bucket.clone(), config)).await?;
+        info.ok_or_else(|| EngineError::BucketNotFound { bucket: bucket.clone() })
+    }
+
+    async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
+        self.change_bucket(BucketChange::Delete(bucket.clone())).await.map(drop)
+    }
+
+    async fn bucket(&self, bucket: &BucketName) -> Result<BucketInfo, EngineError> {
+        Ok(self.info(&*self.open_bucket(bucket)?))
+    }
+
+    async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
+        self.core.health.check_open()?;
+        Ok(self.core.catalog.all().iter().map(|bucket| self.info(bucket)).collect())
+    }
+
+    async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
+        let bucket = self.open_bucket(bucket)?;
+        let config = bucket.config();
+        let batch = batch.check(&bucket.name, &config, &CAPABILITIES)?;
+        let permit = self.queue.room(batch.bytes()).await?;
+        self.ask(|reply| Request::Commit { bucket, config, batch, reply, permit }).await
+    }
+
+    async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
+        let bucket = self.open_bucket(bucket)?;
+        let config = bucket.config();
+        let visible = self.core.snapshots.visible();
+        let head = self.visible_head(&bucket, key)?;
+        if let At::Revision(revision) = at {
+            if revision > visible {
+                return Err(EngineError::FutureRevision { asked: revision, newest: visible });
+            }
+            let Some(head) = &head else { return Ok(None) };
+            if head.revision > revision {
+                return read_past(&self.core, config, key, head, revision).await;
+            }
+        }
+        let is_live = |head: &Head| {
+            head.op.is_put() && !has_expired(&config, head.time, head.expires, || self.core.clock.now())
+        };
+        let Some(head) = head.filter(is_live) else { return Ok(None) };
+        if head.inline.is_some() || head.position.len <= INLINE_READ_BYTES_MAX {
+            return self.core.entry(&config, key.clone(), head, false).map(Some);
+        }
+        let (core, key) = (Arc::clone(&self.core), key.clone());
+        blocking::unblock(move || core.entry(&config, key, head, false)).await.map(Some)
+    }
+
+    async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
+        let bucket = self.open_bucket(bucket)?;
+        let config = bucket.config();
+        let Some(head) = self.visible_head(&bucket, key)? else { return Ok(Vec::new()) };
+        let (core, key) = (Arc::clone(&self.core), key.clone());
+        blocking::unblock(move || {
+            let past = head.past.iter().rev().map(|past| core.past_entry(&config, &key, *past));
+            let mut entries = past.collect::<Result<Vec<_>, _>>()?;
+            entries.push(core.entry(&config, key.clone(), head, false)?);
+            Ok(entries)
+        })
+        .await
+    }
+
+    async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
+        let bucket = self.open_bucket(bucket)?;
+        query.check()?;
+        let (snapshot, now, last) = self.snapshot_for(&bucket, &query)?;
+        let revision = snapshot.revision;
+        let range = query.range_after(last.as_ref());
+        let scan = HeadScan::new(&self.core, &bucket, snapshot, query.selection.clone(), &range, query.direction);
+        let (limit, keys_only) = (query.limit, query.keys_only);
+        let mut page = PageScan { scan, now, limit, keys_only, entries: Vec::new(), bytes: 0, more: false };
+        if !page.run(INLINE_HEADS_MAX)? {
+            page = blocking::unblock(move || page.run(usize::MAX).map(|_| page)).await?;
+        }
+        let next = page.entries.last().filter(|_| page.more).map(|last| {
+            self.core.snapshots.lease(&page.scan.snapshot, self.core.elapsed());
+            let last = last.key.clone();
+            let (store, bucket, query) = (self.token_store(), bucket.id.0.into(), query.digest());
+            PageCursor { store, bucket, snapshot: revision.get(), time: now, query, last }.encode()
+        });
+        Ok(Page { entries: page.entries, revision, next })
+    }
+
+    async fn count(&self, bucket: &BucketName, selection: Selection) -> Result<u64, EngineError> {
+        let bucket = self.open_bucket(bucket)?;
+        let now = self.core.clock.now();
+        let range = selection.covering_range();
+        let snapshot = self.core.snapshots.open();
+        let scan = HeadScan::new(&self.core, &bucket, snapshot, selection, &range, Direction::Forward);
+        let mut count = CountScan { scan, now, count: 0 };
+        if !count.run(INLINE_HEADS_MAX)? {
+            count = blocking::unblock(move || count.run(usize::MAX).map(|_| count)).await?;
+        }
+        Ok(count.count)
+    }
+
+    async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
+        query.check()?;
+        Watch::open(&self.core, self.open_bucket(bucket)?, query)
+    }
+
+    async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
+        let bucket = self.open_bucket(bucket)?;
+        let (key, keep) = (key.clone(), keep.get());
+        self.ask(|reply| Request::Compact { bucket, key, keep, reply }).await
+    }
+
+    async fn close(&self) -> Result<(), EngineError> {
+        let (core, running) = (Arc::clone(&self.core), Arc::clone(&self.running));
+        blocking::unblock(move || close(&core, &running)).await
+    }
+}
+
+/// Reads a key as it was at a revision before its newest record.
+async fn read_past(
+    core: &Arc<Core>,
+    config: Arc<BucketConfig>,
+    key: &Key,
+    head: &Head,
+    revision: Revision,
+) -> Result<Option<Entry>, EngineError> {
+    let Some(past) = head.past.iter().find(|past| past.revision <= revision).copied() else {
+        let oldest = head.past.last().map_or(head.revision, |past| past.revision);
+        return Err(EngineError::Compacted { oldest });
+    };
+    let (core, key) = (Arc::clone(core), key.clone());
+    blocking::unblock(move || {
+        let entry = core.past_entry(&config, &key, past)?;
+        let now = core.clock.now();
+        Ok(Some(entry).filter(|entry| config.is_live(entry, now)))
+    })
+    .await
+}

@@ -1,0 +1,147 @@
+use bytes::{BufMut, Bytes};
+use pleach_engine::{Op, Revision, Timestamp};
+
+use crate::log::{FLAG_EXPIRES, Payload, Position, take, take_u64};
+
+/// Payloads up to this are kept in the index itself; larger ones are read from the log.
+pub(crate) const INLINE_BYTES_MAX: usize = 512;
+
+/// An older record of a key that is kept as history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    pub(crate) revision: Revision,
+    pub(crate) position: Position,
+}
+
+/// What the index holds about a key: its newest record, and where the older ones are.
+///
+/// The list of older records stands in the same value instead of in a tree of its own: a history is short,
+/// so writing it again costs less than the tombstones that trimming a tree would leave behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) op: Op,
+    pub(crate) revision: Revision,
+    pub(crate) time: Timestamp,
+    /// The entry's own expiry, without regard to its bucket's TTL.
+    pub(crate) expires: Option<Timestamp>,
+    pub(crate) position: Position,
+    /// The payload, if it is small.
+    pub(crate) inline: Option<Payload>,
+    /// Older records, newest first.
+    pub(crate) past: Vec<Past>,
+}
+
+// Bits of the first byte above those of a payload.
+const FLAG_INLINE: u8 = 8;
+const FLAG_PAST: u8 = 16;
+const OP_SHIFT: u32 = 6;
+
+impl Head {
+    pub(crate) fn encode(&self) -> Bytes {
+        let inline_len = self.inline.as_ref().map_or(0, Payload::encoded_len);
+        let mut bytes = Vec::with_capacity(48 + self.past.len() * 16 + inline_len);
+        let op = match self.op {
+            Op::Put => 0_u8,
+            Op::Delete => 1,
+            Op::Purge => 2,
+            Op::Expire => 3,
+        };
+        let mut flags = op << OP_SHIFT;
+        flags |= if self.expires.is_some() { FLAG_EXPIRES } else { 0 };
+        flags |= self.inline.as_ref().map_or(0, |payload| FLAG_INLINE | payload.flags());
+        flags |= if self.past.is_empty() { 0 } else { FLAG_PAST };
+        bytes.put_u8(flags);
+        put_varint(&mut bytes, self.revision.get());
+        bytes.put_u64_le(self.time.as_micros());
+        if let Some(expires) = self.expires {
+            bytes.put_u64_le(expires.as_micros());
+        }
+        put_position(&mut bytes, self.position);
+        if !self.past.is_empty() {
+            put_varint(&mut bytes, self.past.len() as u64);
+            for past in &self.past {
+                put_varint(&mut bytes, past.revision.get());
+                put_position(&mut bytes, past.position);
+            }
+        }
+        if let Some(payload) = &self.inline {
+            payload.encode(&mut bytes);
+        }
+        bytes.into()
+    }
+
+    /// Reads what [`Head::encode`] wrote; an inline value shares memory with `bytes`. None means damage.
+    pub(crate) fn decode(mut bytes: Bytes) -> Option<Self> {
+        let flags = take(&mut bytes, 1)?[0];
+        let op = match flags >> OP_SHIFT {
+            0 => Op::Put,
+            1 => Op::Delete,
+            2 => Op::Purge,
+            _ => Op::Expire,
+        };
+        let revision = Revision::new(take_varint(&mut bytes)?);
+        let time = Timestamp::from_micros(take_u64(&mut bytes)?);
+        let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(take_u64(&mut bytes)?) };
+        let position = take_position(&mut bytes)?;
+        let mut past = Vec::new();
+        if flags & FLAG_PAST != 0 {
+            let count = take_varint(&mut bytes)?;
+            if count > pleach_engine::HISTORY_MAX.into() {
+                return None;
+            }
+            for _ in 0..count {
+                let revision = Revision::new(take_varint(&mut bytes)?);
+                past.push(Past { revision, position: take_position(&mut bytes)? });
+            }
+        }
+        let inline = if flags & FLAG_INLINE == 0 { None } else { Some(Payload::decode(bytes, flags)?) };
+        let expires = expires.map(Timestamp::from_micros);
+        Some(Self { op, revision, time, expires, position, inline, past })
+    }
+
+    /// The record itself as one that has been followed by another.
+    pub(crate) fn as_past(&self) -> Past {
+        Past { revision: self.revision, position: self.position }
+    }
+}
+
+fn put_position(to: &mut Vec<u8>, position: Position) {
+    put_varint(to, position.segment.get());
+    put_varint(to, position.offset);
+    put_varint(to, position.len.into());
+}
+
+fn take_position(bytes: &mut Bytes) -> Option<Position> {
+    let segment = Revision::new(take_varint(bytes)?);
+    let offset = take_varint(bytes)?;
+    let len = u32::try_from(take_varint(bytes)?).ok()?;
+    Some(Position { segment, offset, len })
+}
+
+/// Seven bits a byte, the lowest first, the eighth bit set on all but the last.
+fn put_varint(to: &mut Vec<u8>, mut number: u64) {
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or_default();
+        number >>= 7;
+        if number == 0 {
+            return to.put_u8(low);
+        }
+        to.put_u8(low | 0x80);
+    }
+}
+
+fn take_varint(bytes: &mut Bytes) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = take(bytes, 1)?[0];
+        let part = u64::from(byte & 0x7f);
+        if part << shift >> shift != part {
+            return None;
+        }
+        number |= part << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}

@@ -1,0 +1,123 @@
+use bytes::{BufMut, Bytes, BytesMut};
+use pleach_engine::{BucketName, Key, Revision, Timestamp};
+
+use crate::log::{BucketId, StoreId, take, take_u64};
+
+const META: u8 = 0;
+const BUCKET: u8 = 1;
+const HEAD: u8 = 2;
+const EXPIRY: u8 = 3;
+
+/// The keys of the index: one tree holds everything, so that it is flushed at one revision.
+pub(crate) struct IndexKey;
+
+impl IndexKey {
+    /// Where [`Meta`] is.
+    pub(crate) fn meta() -> Bytes {
+        Bytes::from_static(&[META])
+    }
+
+    /// Where the state of a bucket is.
+    pub(crate) fn bucket(name: &BucketName) -> Bytes {
+        [&[BUCKET], name.as_str().as_bytes()].concat().into()
+    }
+
+    /// What the keys of all buckets' states start with.
+    pub(crate) fn buckets() -> Bytes {
+        Bytes::from_static(&[BUCKET])
+    }
+
+    /// Where the head of a key is: the newest record and where the older ones are.
+    pub(crate) fn head(bucket: BucketId, key: &[u8]) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(HEAD_PREFIX_BYTES + key.len());
+        bytes.put_u8(HEAD);
+        bytes.put_u32(bucket.0);
+        bytes.put_slice(key);
+        bytes.freeze()
+    }
+
+    /// Where it is noted that a key's value expires.
+    pub(crate) fn expiry(at: Timestamp, bucket: BucketId, key: &Key) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(13 + key.as_bytes().len());
+        bytes.put_u8(EXPIRY);
+        bytes.put_u64(at.as_micros());
+        bytes.put_u32(bucket.0);
+        bytes.put_slice(key.as_bytes());
+        bytes.freeze()
+    }
+
+    /// The first of the keys made by [`IndexKey::expiry`] for moments from `at` on.
+    pub(crate) fn expiries_from(at: Timestamp) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(9);
+        bytes.put_u8(EXPIRY);
+        bytes.put_u64(at.as_micros());
+        bytes.freeze()
+    }
+
+    /// The first key after all that start with `prefix`, which does not end in the highest byte.
+    pub(crate) fn after(prefix: &[u8]) -> Bytes {
+        let mut bytes = prefix.to_vec();
+        while let Some(byte) = bytes.pop() {
+            if byte < u8::MAX {
+                bytes.push(byte + 1);
+                break;
+            }
+        }
+        bytes.into()
+    }
+}
+
+const HEAD_PREFIX_BYTES: usize = 5;
+
+/// The bucket's key inside a key made by [`IndexKey::head`].
+pub(crate) fn key_of_head(index_key: &[u8]) -> Option<Key> {
+    let key = std::str::from_utf8(index_key.get(HEAD_PREFIX_BYTES..)?).ok()?;
+    Key::parse_reserved(key).ok()
+}
+
+/// Takes a key made by [`IndexKey::expiry`] apart.
+pub(crate) fn decode_expiry_key(index_key: &[u8]) -> Option<(Timestamp, BucketId, Key)> {
+    let at = u64::from_be_bytes(index_key.get(1..9)?.try_into().ok()?);
+    let bucket = u32::from_be_bytes(index_key.get(9..13)?.try_into().ok()?);
+    let key = Key::parse_reserved(std::str::from_utf8(index_key.get(13..)?).ok()?).ok()?;
+    Some((Timestamp::from_micros(at), BucketId(bucket), key))
+}
+
+/// What the index knows about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// The store it belongs to.
+    pub(crate) store: StoreId,
+    /// It contains the log up to here, and nothing after.
+    pub(crate) applied: Revision,
+    /// The time of that revision.
+    pub(crate) time: Timestamp,
+    /// The next bucket gets this number.
+    pub(crate) next_bucket: BucketId,
+}
+
+impl Meta {
+    const FORMAT: u8 = 1;
+
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(37);
+        bytes.put_u8(Self::FORMAT);
+        bytes.put_slice(&self.store.0);
+        bytes.put_u64_le(self.applied.get());
+        bytes.put_u64_le(self.time.as_micros());
+        bytes.put_u64_le(self.next_bucket.0.into());
+        bytes.freeze()
+    }
+
+    /// Reads what [`Meta::encode`] wrote; none for anything else.
+    pub(crate) fn decode(mut bytes: Bytes) -> Option<Self> {
+        if take(&mut bytes, 1)?[0] != Self::FORMAT {
+            return None;
+        }
+        let store = StoreId(take(&mut bytes, 16)?.as_ref().try_into().ok()?);
+        let applied = Revision::new(take_u64(&mut bytes)?);
+        let time = Timestamp::from_micros(take_u64(&mut bytes)?);
+        let next_bucket = BucketId(u32::try_from(take_u64(&mut bytes)?).ok()?);
+        bytes.is_empty().then_some(Self { store, applied, time, next_bucket })
+    }
+}

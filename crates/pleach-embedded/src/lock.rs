@@ -1,0 +1,58 @@
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+use pleach_engine::EngineError;
+
+use crate::disk::io_error;
+
+/// Keeps other processes out of a store's directory for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock {
+    /// The operating system lets go of the lock when this is closed, however the process ends.
+    _file: File,
+}
+
+const FILE_NAME: &str = "LOCK";
+
+impl DirectoryLock {
+    /// Locks `directory`.
+    ///
+    /// # Errors
+    /// `Locked`, naming who holds it.
+    pub(crate) fn acquire(directory: &Path) -> Result<Self, EngineError> {
+        let path = directory.join(FILE_NAME);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(io_error("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(EngineError::Locked { path: directory.into(), holder: holder(&mut file) });
+            }
+            Err(TryLockError::Error(error)) => return Err(io_error("lock", &path)(error)),
+        }
+        // Who holds it is written for people to read; the lock holds without it.
+        let name = std::env::current_exe().ok();
+        let name = name.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        let text = format!("process {} ({})\n", std::process::id(), name.as_deref().unwrap_or("unknown"));
+        let note = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+        match note.map_err(io_error("write", &path)) {
+            Ok(()) | Err(EngineError::DiskFull { .. }) => Ok(Self { _file: file }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn holder(file: &mut File) -> String {
+    const HOLDER_BYTES_MAX: u64 = 256;
+    let mut text = String::new();
+    match file.take(HOLDER_BYTES_MAX).read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+        _ => "another process".to_owned(),
+    }
+}

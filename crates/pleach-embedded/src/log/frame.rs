@@ -1,0 +1,152 @@
+use bytes::{BufMut, Bytes};
+use pleach_engine::Revision;
+
+use super::record::Record;
+use super::{Binding, BucketId};
+
+/// What a frame holds. The codes are on disk: they are only ever added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum FrameKind {
+    /// The records of one commit to one bucket.
+    Commit = 1,
+    /// One record that creates, changes or deletes a bucket.
+    Bucket = 2,
+    /// No records: says that everything before was synced, as when a store is closed.
+    Mark = 3,
+}
+
+impl FrameKind {
+    fn from_code(code: u8) -> Option<Self> {
+        [Self::Commit, Self::Bucket, Self::Mark].into_iter().find(|kind| *kind as u8 == code)
+    }
+}
+
+/// The first bytes of a frame, under a checksum of their own so that the length can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub(crate) kind: FrameKind,
+    /// Bytes of records after the header, without padding.
+    pub(crate) body_len: u32,
+    /// How many records the frame holds.
+    pub(crate) records: u16,
+    /// The revision of the batch's first record; for a mark, the last revision before it.
+    pub(crate) first: Revision,
+    /// The newest revision known to be synced when this frame was written. Whatever comes before it in
+    /// the log and is not readable is damage, not the torn end of an unfinished write.
+    pub(crate) durable: Revision,
+    pub(crate) bucket: BucketId,
+    /// How many records the batch had when it was committed.
+    pub(crate) size: u16,
+}
+
+impl FrameHeader {
+    /// How many bytes a header takes.
+    pub(crate) const BYTES: usize = 40;
+    const MAGIC: u32 = u32::from_le_bytes(*b"PLfr");
+
+    /// The revision of the batch's last record.
+    pub(crate) fn last(&self) -> Revision {
+        self.first.plus(u64::from(self.size.saturating_sub(1)))
+    }
+
+    /// How many bytes the frame takes, padding included.
+    pub(crate) fn frame_len(&self) -> u64 {
+        padded(Self::BYTES + self.body_len as usize) as u64
+    }
+
+    fn encode(&self, to: &mut [u8], binding: u32) {
+        let mut header = Vec::with_capacity(Self::BYTES);
+        header.put_u32_le(Self::MAGIC);
+        header.put_u32_le(0);
+        header.put_u32_le(self.body_len);
+        header.put_u8(self.kind as u8);
+        header.put_u8(0);
+        header.put_u16_le(self.records);
+        header.put_u64_le(self.first.get());
+        header.put_u64_le(self.durable.get());
+        header.put_u32_le(self.bucket.0);
+        header.put_u16_le(self.size);
+        header.put_u16_le(0);
+        let checksum = crc32fast::hash(&header[8..]) ^ binding;
+        header[4..8].copy_from_slice(&checksum.to_le_bytes());
+        to.copy_from_slice(&header);
+    }
+
+    /// Reads the header at the start of `bytes`, which may be anything.
+    pub(crate) fn decode(bytes: &[u8], binding: u32) -> Option<Self> {
+        let bytes = bytes.get(..Self::BYTES)?;
+        let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let u16_at = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        if u32_at(0)? != Self::MAGIC || u32_at(4)? != crc32fast::hash(&bytes[8..]) ^ binding {
+            return None;
+        }
+        Some(Self {
+            kind: FrameKind::from_code(bytes[12])?,
+            body_len: u32_at(8)?,
+            records: u16_at(14)?,
+            first: Revision::new(u64_at(16)?),
+            durable: Revision::new(u64_at(24)?),
+            bucket: BucketId(u32_at(32)?),
+            size: u16_at(36)?,
+        })
+    }
+}
+
+/// A frame with its records, and where in the segment each record begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) header: FrameHeader,
+    pub(crate) records: Vec<(u64, Record)>,
+}
+
+impl Frame {
+    /// Appends a frame to `to`, whose next byte goes to `offset` of the segment. The header's lengths are
+    /// filled in. Returns where each record begins and how long it is.
+    pub(crate) fn encode(
+        mut header: FrameHeader,
+        records: &[Record],
+        to: &mut Vec<u8>,
+        binding: Binding,
+        offset: u64,
+    ) -> Vec<(u64, usize)> {
+        let start = to.len();
+        to.resize(start + FrameHeader::BYTES, 0);
+        let mut places = Vec::with_capacity(records.len());
+        for record in records {
+            let place = offset + (to.len() - start) as u64;
+            let before = to.len();
+            record.encode(to, binding.of(place, record.revision));
+            places.push((place, to.len() - before));
+        }
+        let body_len = to.len() - start - FrameHeader::BYTES;
+        header.body_len = u32::try_from(body_len).unwrap_or(u32::MAX);
+        header.records = u16::try_from(records.len()).unwrap_or(u16::MAX);
+        header.encode(&mut to[start..start + FrameHeader::BYTES], binding.of(offset, Revision::ZERO));
+        to.resize(start + padded(to.len() - start), 0);
+        places
+    }
+
+    /// Reads the records of a frame whose header has been read. None means that the bytes are damaged.
+    pub(crate) fn decode(header: FrameHeader, mut body: Bytes, binding: Binding, offset: u64) -> Option<Self> {
+        let mut records = Vec::with_capacity(header.records.into());
+        let mut place = offset + FrameHeader::BYTES as u64;
+        while !body.is_empty() {
+            let len = Record::peek_len(&body)?;
+            let index = Record::peek_index(&body)?;
+            let bytes = super::record::take(&mut body, len)?;
+            let revision = Revision::new(header.first.get().checked_add(index.into())?);
+            records.push((place, Record::decode(&bytes, revision, binding.of(place, revision))?));
+            place += len as u64;
+        }
+        (records.len() == usize::from(header.records)).then_some(Self { header, records })
+    }
+}
+
+/// Frames begin at multiples of eight, so that a search for them need not look everywhere.
+pub(crate) const FRAME_ALIGNMENT: usize = 8;
+
+fn padded(len: usize) -> usize {
+    len.next_multiple_of(FRAME_ALIGNMENT)
+}

@@ -1,0 +1,243 @@
+use bytes::{BufMut, Bytes};
+use pleach_engine::{Headers, Key, Revision, Timestamp};
+
+/// What a record does. The codes are on disk: they are only ever added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum RecordKind {
+    /// Gives a key a value.
+    Put = 1,
+    /// Marks a key as deleted.
+    Delete = 2,
+    /// Marks a key as deleted and forgets its history.
+    Purge = 3,
+    /// Marks a key's value as expired.
+    Expire = 4,
+    /// Forgets the older records of a key; the value is one byte, how many to keep.
+    Compact = 5,
+    /// Creates the bucket named by the key; the value is its configuration.
+    CreateBucket = 6,
+    /// Gives the bucket named by the key the configuration in the value.
+    UpdateBucket = 7,
+    /// Deletes the bucket named by the key.
+    DeleteBucket = 8,
+}
+
+impl RecordKind {
+    fn from_code(code: u8) -> Option<Self> {
+        [
+            Self::Put,
+            Self::Delete,
+            Self::Purge,
+            Self::Expire,
+            Self::Compact,
+            Self::CreateBucket,
+            Self::UpdateBucket,
+            Self::DeleteBucket,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == code)
+    }
+}
+
+/// The part of a record that a reader of the entry needs besides its place in time: headers and value, as
+/// they are stored. The index keeps small ones in this very form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Payload {
+    pub(crate) headers: Headers,
+    /// The value as stored: compressed, if `raw_len` is set.
+    pub(crate) value: Bytes,
+    /// How long the value is when it is no longer compressed.
+    pub(crate) raw_len: Option<u32>,
+}
+
+/// Bits that say what a payload holds, shared by log records and the index.
+pub(crate) const FLAG_EXPIRES: u8 = 1;
+pub(crate) const FLAG_HEADERS: u8 = 2;
+pub(crate) const FLAG_LZ4: u8 = 4;
+
+/// Values shorter than this are not worth compressing.
+const COMPRESS_BYTES_MIN: usize = 64;
+
+impl Payload {
+    /// A payload that stores `value` as it is.
+    pub(crate) fn plain(headers: Headers, value: Bytes) -> Self {
+        Self { headers, value, raw_len: None }
+    }
+
+    /// A payload that stores `value` with LZ4, if that makes it smaller.
+    pub(crate) fn compressed(headers: Headers, value: Bytes) -> Self {
+        if value.len() >= COMPRESS_BYTES_MIN
+            && let Ok(raw_len) = u32::try_from(value.len())
+        {
+            let smaller = lz4_flex::block::compress(&value);
+            if smaller.len() < value.len() {
+                return Self { headers, value: smaller.into(), raw_len: Some(raw_len) };
+            }
+        }
+        Self::plain(headers, value)
+    }
+
+    /// The value itself, or none if the stored bytes do not decompress to what they say.
+    pub(crate) fn into_value(self) -> Option<(Headers, Bytes)> {
+        let Some(raw_len) = self.raw_len else { return Some((self.headers, self.value)) };
+        let raw = lz4_flex::block::decompress(&self.value, raw_len as usize).ok()?;
+        (raw.len() == raw_len as usize).then(|| (self.headers, raw.into()))
+    }
+
+    pub(crate) fn flags(&self) -> u8 {
+        let headers = if self.headers.is_empty() { 0 } else { FLAG_HEADERS };
+        let lz4 = if self.raw_len.is_some() { FLAG_LZ4 } else { 0 };
+        headers | lz4
+    }
+
+    /// How many bytes [`Payload::encode`] writes.
+    pub(crate) fn encoded_len(&self) -> usize {
+        let headers = if self.headers.is_empty() { 0 } else { 2 + self.headers_len() };
+        headers + if self.raw_len.is_some() { 4 } else { 0 } + self.value.len()
+    }
+
+    fn headers_len(&self) -> usize {
+        self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum()
+    }
+
+    pub(crate) fn encode(&self, to: &mut Vec<u8>) {
+        if !self.headers.is_empty() {
+            to.put_u16_le(small(self.headers_len()));
+            for (name, value) in self.headers.iter() {
+                to.put_u16_le(small(name.len()));
+                to.put_u16_le(small(value.len()));
+                to.put_slice(name.as_bytes());
+                to.put_slice(value.as_bytes());
+            }
+        }
+        if let Some(raw_len) = self.raw_len {
+            to.put_u32_le(raw_len);
+        }
+        to.put_slice(&self.value);
+    }
+
+    /// Reads what [`Payload::encode`] wrote; the value shares memory with `bytes`.
+    pub(crate) fn decode(mut bytes: Bytes, flags: u8) -> Option<Self> {
+        let mut headers = Headers::new();
+        if flags & FLAG_HEADERS != 0 {
+            let len = usize::from(take_u16(&mut bytes)?);
+            let mut block = take(&mut bytes, len)?;
+            while !block.is_empty() {
+                let (name_len, value_len) = (take_u16(&mut block)?, take_u16(&mut block)?);
+                let name = take(&mut block, name_len.into())?;
+                let value = take(&mut block, value_len.into())?;
+                headers.set(std::str::from_utf8(&name).ok()?, std::str::from_utf8(&value).ok()?).ok()?;
+            }
+        }
+        let raw_len = if flags & FLAG_LZ4 != 0 { Some(take_u32(&mut bytes)?) } else { None };
+        // A damaged length must not make a reader allocate what no value can need.
+        if raw_len.is_some_and(|len| len > super::VALUE_BYTES_MAX) {
+            return None;
+        }
+        Some(Self { headers, value: bytes, raw_len })
+    }
+}
+
+/// A record of the log, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) kind: RecordKind,
+    /// A key of a bucket, or for the kinds about buckets the name of one.
+    pub(crate) key: Key,
+    pub(crate) revision: Revision,
+    pub(crate) time: Timestamp,
+    /// The entry's own expiry, without regard to its bucket's TTL.
+    pub(crate) expires: Option<Timestamp>,
+    pub(crate) payload: Payload,
+    /// How many records of its batch come before it.
+    pub(crate) index: u16,
+}
+
+/// Bytes before the key: checksum, length, time, index, kind, flags, length of the key.
+const FIXED_BYTES: usize = 4 + 4 + 8 + 2 + 1 + 1 + 2;
+
+impl Record {
+    /// How many bytes [`Record::encode`] writes.
+    pub(crate) fn encoded_len(&self) -> usize {
+        let expires = if self.expires.is_some() { 8 } else { 0 };
+        FIXED_BYTES + expires + self.key.as_bytes().len() + self.payload.encoded_len()
+    }
+
+    /// Appends its bytes; `binding` ties them to their place, see [`super::Binding`].
+    pub(crate) fn encode(&self, to: &mut Vec<u8>, binding: u32) {
+        let start = to.len();
+        let expires = if self.expires.is_some() { FLAG_EXPIRES } else { 0 };
+        to.put_u32_le(0);
+        to.put_u32_le(u32::try_from(self.encoded_len()).unwrap_or(u32::MAX));
+        to.put_u64_le(self.time.as_micros());
+        to.put_u16_le(self.index);
+        to.put_u8(self.kind as u8);
+        to.put_u8(expires | self.payload.flags());
+        to.put_u16_le(small(self.key.as_bytes().len()));
+        if let Some(expires) = self.expires {
+            to.put_u64_le(expires.as_micros());
+        }
+        to.put_slice(self.key.as_bytes());
+        self.payload.encode(to);
+        let checksum = crc32fast::hash(&to[start + 4..]) ^ binding;
+        to[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// The length that the record at the start of `bytes` says it has, unchecked.
+    pub(crate) fn peek_len(bytes: &[u8]) -> Option<usize> {
+        let len = u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?) as usize;
+        (len >= FIXED_BYTES).then_some(len)
+    }
+
+    /// The place in its batch that the record at the start of `bytes` says it has, unchecked.
+    pub(crate) fn peek_index(bytes: &[u8]) -> Option<u16> {
+        Some(u16::from_le_bytes(bytes.get(16..18)?.try_into().ok()?))
+    }
+
+    /// Reads a record that fills `bytes`. None means that the bytes are damaged.
+    pub(crate) fn decode(bytes: &Bytes, revision: Revision, binding: u32) -> Option<Self> {
+        if Self::peek_len(bytes)? != bytes.len() {
+            return None;
+        }
+        let mut rest = bytes.clone();
+        let checksum = take_u32(&mut rest)?;
+        if checksum != crc32fast::hash(&rest) ^ binding {
+            return None;
+        }
+        take_u32(&mut rest)?;
+        let time = Timestamp::from_micros(take_u64(&mut rest)?);
+        let index = take_u16(&mut rest)?;
+        let kind = RecordKind::from_code(take(&mut rest, 1)?[0])?;
+        let flags = take(&mut rest, 1)?[0];
+        let key_len = take_u16(&mut rest)?;
+        let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(take_u64(&mut rest)?) };
+        let key = take(&mut rest, key_len.into())?;
+        let key = Key::parse_reserved(std::str::from_utf8(&key).ok()?).ok()?;
+        let payload = Payload::decode(rest, flags)?;
+        let expires = expires.map(Timestamp::from_micros);
+        Some(Self { kind, key, revision, time, expires, payload, index })
+    }
+}
+
+/// Lengths that the vocabulary keeps below 64 KiB.
+fn small(len: usize) -> u16 {
+    debug_assert!(u16::try_from(len).is_ok());
+    u16::try_from(len).unwrap_or(u16::MAX)
+}
+
+pub(crate) fn take(bytes: &mut Bytes, len: usize) -> Option<Bytes> {
+    (len <= bytes.len()).then(|| bytes.split_to(len))
+}
+
+fn take_u16(bytes: &mut Bytes) -> Option<u16> {
+    Some(u16::from_le_bytes(take(bytes, 2)?.as_ref().try_into().ok()?))
+}
+
+fn take_u32(bytes: &mut Bytes) -> Option<u32> {
+    Some(u32::from_le_bytes(take(bytes, 4)?.as_ref().try_into().ok()?))
+}
+
+pub(crate) fn take_u64(bytes: &mut Bytes) -> Option<u64> {
+    Some(u64::from_le_bytes(take(bytes, 8)?.as_ref().try_into().ok()?))
+}

@@ -1,0 +1,108 @@
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use pleach_engine::{EngineError, Revision, Timestamp};
+
+use super::frame::{FRAME_ALIGNMENT, Frame, FrameHeader, FrameKind};
+use super::segment::{Segment, SegmentHeader};
+use super::Log;
+use crate::disk::io_error;
+
+/// The end of the log, as it was found when the store was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail {
+    /// The newest revision in the last segment; if it has none, the one before it.
+    pub(crate) last: Revision,
+    /// The newest time in the last segment.
+    pub(crate) time: Timestamp,
+    /// Whether the store was closed after the last commit.
+    pub(crate) clean: bool,
+    /// Whether the last segment holds any frame.
+    pub(crate) empty: bool,
+}
+
+impl Tail {
+    /// Finds the end of the last segment, cuts off what an unfinished write left behind it, and makes the
+    /// rest durable. What is cut off is kept in a file beside the segment.
+    ///
+    /// # Errors
+    /// `Corrupt`, if what is unreadable had been synced: that is damage, and nothing is cut.
+    pub(crate) fn recover(log: &Log, segment: &Segment) -> Result<Self, EngineError> {
+        let len = segment.len();
+        let bytes_len = usize::try_from(len - SegmentHeader::BYTES.min(len)).unwrap_or(usize::MAX);
+        let bytes = segment.read(SegmentHeader::BYTES, bytes_len)?;
+        let (mut tail, end) = Self::scan(segment, &bytes);
+        if end < len {
+            tail.clean = false;
+            Self::cut(log, segment, &bytes, tail.last, end)?;
+        }
+        if !tail.clean {
+            segment.file.sync().map_err(io_error("sync", &segment.path))?;
+        }
+        Ok(tail)
+    }
+
+    /// Reads frames from the start of `bytes`, which follow the segment's header, as far as they are sound.
+    fn scan(segment: &Segment, bytes: &Bytes) -> (Self, u64) {
+        let before = Revision::new(segment.header.first.get().saturating_sub(1));
+        let mut tail = Self { last: before, time: Timestamp::default(), clean: false, empty: true };
+        let mut offset = SegmentHeader::BYTES;
+        while let Some(frame) = frame_at(segment, bytes, offset) {
+            tail.clean = frame.header.kind == FrameKind::Mark;
+            tail.empty = false;
+            tail.last = tail.last.max(frame.header.last());
+            tail.time = frame.records.iter().map(|(_, record)| record.time).fold(tail.time, Timestamp::max);
+            offset += frame.header.frame_len();
+        }
+        (tail, offset)
+    }
+
+    fn cut(log: &Log, segment: &Segment, bytes: &Bytes, last: Revision, end: u64) -> Result<(), EngineError> {
+        let start = usize::try_from(end - SegmentHeader::BYTES).unwrap_or(usize::MAX);
+        if let Some(later) = synced_frame_after(segment, bytes, start, last) {
+            let what = format!(
+                "the frame after revision {last} is unreadable, and the one at byte {later} shows that it had been synced"
+            );
+            return Err(segment.damaged(end, what));
+        }
+        let rest = &bytes[start..];
+        if rest.iter().any(|byte| *byte != 0) {
+            let mut path = segment.path.clone().into_os_string();
+            path.push(format!(".cut-{end}"));
+            keep(log, &PathBuf::from(path), rest)?;
+        }
+        segment.file.truncate(end).map_err(io_error("truncate", &segment.path))?;
+        segment.set_len(end);
+        Ok(())
+    }
+}
+
+fn frame_at(segment: &Segment, bytes: &Bytes, offset: u64) -> Option<Frame> {
+    let start = usize::try_from(offset - SegmentHeader::BYTES).ok()?;
+    let frame = segment.frame_in(&bytes.slice(start.min(bytes.len())..), offset)?;
+    // A frame counts only with its padding, so that the next one begins where it should.
+    (start as u64 + frame.header.frame_len() <= bytes.len() as u64).then_some(frame)
+}
+
+/// Looks after `start` for a frame that was written when a revision after `last` had been synced.
+fn synced_frame_after(segment: &Segment, bytes: &Bytes, start: usize, last: Revision) -> Option<u64> {
+    (start + FRAME_ALIGNMENT..bytes.len()).step_by(FRAME_ALIGNMENT).find_map(|at| {
+        let offset = SegmentHeader::BYTES + at as u64;
+        let header = FrameHeader::decode(&bytes[at..], segment.binding().of(offset, Revision::ZERO))?;
+        (header.durable > last).then_some(offset)
+    })
+}
+
+/// Writes `bytes` to a file of their own, which may be there from an earlier attempt.
+fn keep(log: &Log, path: &std::path::Path, bytes: &[u8]) -> Result<(), EngineError> {
+    let write = || {
+        let file = match log.disk.create(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => log.disk.open(path)?,
+            file => file?,
+        };
+        file.write_at(bytes, 0)?;
+        file.sync()?;
+        log.disk.sync_directory(&log.directory)
+    };
+    write().map_err(io_error("write", path))
+}

@@ -1,0 +1,131 @@
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pleach_engine::{EngineError, Revision, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::apply::note;
+use crate::catalog::Bucket;
+use crate::commit::{CommitQueue, Due, Request};
+use crate::core::{Core, has_expired};
+use crate::index::{IndexChange, IndexKey, ReadAt, decode_expiry_key};
+use crate::log::BucketId;
+
+/// How many notes are looked at together; also the most expiries in one commit.
+const NOTES_MAX: usize = 1000;
+
+/// How long the reaper sleeps at most: the time of day may have been changed meanwhile.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// Records in the log what has expired, so that it stays expired whatever the clock does, and watches hear
+/// of it. Reads do not wait for it: they look at the clock.
+#[derive(Debug)]
+pub(crate) struct Reaper {
+    core: Arc<Core>,
+    queue: Arc<CommitQueue>,
+}
+
+/// What a look at the notes found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    due: BTreeMap<BucketId, (Arc<Bucket>, Vec<Due>)>,
+    tidy: Vec<IndexChange>,
+    /// When to look again.
+    next: Option<Timestamp>,
+}
+
+impl Reaper {
+    pub(crate) fn new(core: Arc<Core>, queue: Arc<CommitQueue>) -> Self {
+        Self { core, queue }
+    }
+
+    /// Works until the store is closed.
+    pub(crate) fn run(&self) {
+        let core = &*self.core;
+        while !core.health.is_closed() {
+            // Before looking, so that a note made meanwhile wakes the sleep after it.
+            core.reaper.sleeping_until(None);
+            let sleep = match self.step() {
+                Ok(Some(next)) => {
+                    core.reaper.sleeping_until(Some(next));
+                    next.since(core.clock.now()).min(SLEEP_MAX)
+                }
+                Ok(None) | Err(_) => SLEEP_MAX,
+            };
+            core.reaper.wait(sleep);
+        }
+    }
+
+    /// Records what is due, and says when to look again.
+    fn step(&self) -> Result<Option<Timestamp>, EngineError> {
+        loop {
+            self.core.health.check_writable()?;
+            let found = self.look()?;
+            let mut answers = Vec::new();
+            let (due, tidy) = (found.due, found.tidy);
+            let nothing = due.is_empty() && tidy.is_empty();
+            for (bucket, due) in due.into_values() {
+                let (reply, answer) = oneshot::channel();
+                self.queue.push(Request::Expire { bucket, due, reply });
+                answers.push(answer);
+            }
+            if !tidy.is_empty() {
+                let (reply, answer) = oneshot::channel();
+                self.queue.push(Request::Tidy { changes: tidy, reply });
+                answers.push(answer);
+            }
+            for answer in answers {
+                answer.blocking_recv().map_err(|_| EngineError::Closed)??;
+            }
+            if nothing {
+                return Ok(found.next);
+            }
+        }
+    }
+
+    /// Looks at the notes up to now, and at the first after.
+    fn look(&self) -> Result<Found, EngineError> {
+        let core = &*self.core;
+        let snapshot = core.snapshots.open();
+        let now = core.clock.now();
+        let start = Bound::Included(IndexKey::expiries_from(Timestamp::default()));
+        let end = Bound::Excluded(IndexKey::after(&IndexKey::expiries_from(Timestamp::default())[..1]));
+        let mut found = Found::default();
+        for item in core.index.range(start, end, ReadAt::Snapshot(snapshot.revision)).take(NOTES_MAX) {
+            let (note_key, bytes) = item?;
+            let decoded = decode_expiry_key(&note_key).zip(bytes.as_ref().try_into().ok().map(u64::from_le_bytes));
+            let Some(((at, id, key), revision)) = decoded else {
+                return Err(EngineError::CorruptIndex { what: "a note about expiry is unreadable".into() });
+            };
+            if at > now {
+                found.next = Some(at);
+                break;
+            }
+            let revision = Revision::new(revision);
+            let bucket = core.catalog.by_id(id);
+            let head = match &bucket {
+                Some(bucket) => core.head(bucket, &key, ReadAt::Snapshot(snapshot.revision))?,
+                None => None,
+            };
+            let current = bucket.zip(head.filter(|head| head.revision == revision && head.op.is_put()));
+            let Some((bucket, head)) = current else {
+                found.tidy.push(IndexChange::Remove(note_key));
+                continue;
+            };
+            let config = bucket.config();
+            if has_expired(&config, head.time, head.expires, || now) {
+                let due = Due { key, revision, note: note_key };
+                found.due.entry(id).or_insert_with(|| (bucket, Vec::new())).1.push(due);
+            } else {
+                // The bucket's TTL was lengthened since, or taken away.
+                found.tidy.push(IndexChange::Remove(note_key));
+                if let Some(later) = config.expiry(head.time, head.expires) {
+                    found.tidy.push(IndexChange::Insert(IndexKey::expiry(later, id, &key), note(revision)));
+                }
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,150 @@
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pleach_engine::{BucketConfig, Direction, EngineError, Entry, Key, KeyRange, Selection, Timestamp};
+
+use crate::catalog::Bucket;
+use crate::core::{Core, damaged_head, has_expired};
+use crate::index::{Head, IndexIter, IndexKey, ReadAt, key_of_head};
+use crate::snapshots::Snapshot;
+
+/// How many heads are looked at on the caller's thread before the work goes to another.
+pub(crate) const INLINE_HEADS_MAX: usize = 256;
+
+/// How many bytes of values a page holds before it ends early.
+const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Reads the heads of a bucket in order, from one snapshot.
+pub(crate) struct HeadScan {
+    pub(crate) core: Arc<Core>,
+    pub(crate) bucket: Arc<Bucket>,
+    pub(crate) config: Arc<BucketConfig>,
+    pub(crate) snapshot: Snapshot,
+    selection: Selection,
+    heads: IndexIter,
+    direction: Direction,
+}
+
+impl HeadScan {
+    /// A scan of those keys in `range` that `selection` contains.
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        bucket: &Arc<Bucket>,
+        snapshot: Snapshot,
+        selection: Selection,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Self {
+        let prefix = IndexKey::head(bucket.id, &[]);
+        let head = |key: &Vec<u8>| IndexKey::head(bucket.id, key);
+        let start = match &range.start {
+            Bound::Included(key) => Bound::Included(head(key)),
+            Bound::Excluded(key) => Bound::Excluded(head(key)),
+            Bound::Unbounded => Bound::Included(prefix.clone()),
+        };
+        let end = match &range.end {
+            Bound::Included(key) => Bound::Included(head(key)),
+            Bound::Excluded(key) => Bound::Excluded(head(key)),
+            Bound::Unbounded => Bound::Excluded(IndexKey::after(&prefix)),
+        };
+        let heads: IndexIter = if range.is_empty() {
+            Box::new(std::iter::empty())
+        } else {
+            core.index.range(start, end, ReadAt::Snapshot(snapshot.revision))
+        };
+        let config = bucket.config();
+        Self { core: Arc::clone(core), bucket: Arc::clone(bucket), config, snapshot, selection, heads, direction }
+    }
+
+    /// The next key and head, live or not; none at the end. Skips what the selection does not contain, up to
+    /// `budget` heads, which it counts down: at zero it returns `OutOfBudget`.
+    pub(crate) fn next(&mut self, budget: &mut usize) -> Result<Step, EngineError> {
+        loop {
+            if *budget == 0 {
+                return Ok(Step::OutOfBudget);
+            }
+            *budget -= 1;
+            let item: Option<Result<(Bytes, Bytes), EngineError>> = match self.direction {
+                Direction::Forward => self.heads.next(),
+                Direction::Backward => self.heads.next_back(),
+            };
+            let Some(item) = item else { return Ok(Step::End) };
+            let (index_key, bytes) = item?;
+            let key = key_of_head(&index_key).ok_or_else(|| EngineError::CorruptIndex {
+                what: format!("a key of bucket {} is unreadable", self.bucket.name),
+            })?;
+            if self.selection.contains(&key) {
+                let head = Head::decode(bytes).ok_or_else(|| damaged_head(&self.bucket, &key))?;
+                return Ok(Step::Head(key, head));
+            }
+        }
+    }
+
+    /// Whether `head` is a live value at `now`.
+    pub(crate) fn is_live(&self, head: &Head, now: Timestamp) -> bool {
+        head.op.is_put() && !has_expired(&self.config, head.time, head.expires, || now)
+    }
+}
+
+/// What [`HeadScan::next`] found.
+pub(crate) enum Step {
+    Head(Key, Head),
+    End,
+    OutOfBudget,
+}
+
+/// A page that is being read.
+pub(crate) struct PageScan {
+    pub(crate) scan: HeadScan,
+    pub(crate) now: Timestamp,
+    pub(crate) limit: usize,
+    pub(crate) keys_only: bool,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) bytes: usize,
+    /// Whether there is a live entry after the last one of the page.
+    pub(crate) more: bool,
+}
+
+impl PageScan {
+    /// Reads on, and says whether the page is complete; if not, `budget` heads were looked at.
+    pub(crate) fn run(&mut self, mut budget: usize) -> Result<bool, EngineError> {
+        loop {
+            let (key, head) = match self.scan.next(&mut budget)? {
+                Step::Head(key, head) => (key, head),
+                Step::End => return Ok(true),
+                Step::OutOfBudget => return Ok(false),
+            };
+            if !self.scan.is_live(&head, self.now) {
+                continue;
+            }
+            if self.entries.len() == self.limit || self.bytes >= PAGE_BYTES_MAX {
+                self.more = true;
+                return Ok(true);
+            }
+            let entry = self.scan.core.entry(&self.scan.config, key, head, self.keys_only)?;
+            self.bytes += entry.value.len();
+            self.entries.push(entry);
+        }
+    }
+}
+
+/// Live entries that are being counted.
+pub(crate) struct CountScan {
+    pub(crate) scan: HeadScan,
+    pub(crate) now: Timestamp,
+    pub(crate) count: u64,
+}
+
+impl CountScan {
+    /// Counts on, and says whether that was all; if not, `budget` heads were looked at.
+    pub(crate) fn run(&mut self, mut budget: usize) -> Result<bool, EngineError> {
+        loop {
+            match self.scan.next(&mut budget)? {
+                Step::Head(_, head) => self.count += u64::from(self.scan.is_live(&head, self.now)),
+                Step::End => return Ok(true),
+                Step::OutOfBudget => return Ok(false),
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::thread::{Builder, JoinHandle};
+
+use pleach_engine::{EngineError, WakeHook};
+
+use crate::commit::{Applier, CommitQueue, GroupQueue, Sequencer};
+use crate::core::Core;
+use crate::disk::io_error;
+use crate::log::LogWriter;
+use crate::reaper::Reaper;
+use crate::upkeep::Upkeep;
+
+/// The threads of an open store: the only place where threads are started.
+pub(crate) struct Threads {
+    core: Arc<Core>,
+    queue: Arc<CommitQueue>,
+    groups: Arc<GroupQueue>,
+    sequencer: JoinHandle<Option<LogWriter>>,
+    applier: JoinHandle<Option<()>>,
+    upkeep: JoinHandle<Option<()>>,
+    reaper: JoinHandle<Option<()>>,
+    /// Kept alive for the clock, which holds it weakly.
+    _jump_hook: Arc<WakeHook>,
+}
+
+impl Threads {
+    pub(crate) fn start(core: &Arc<Core>, queue: &Arc<CommitQueue>, writer: LogWriter) -> Result<Self, EngineError> {
+        let groups = Arc::new(GroupQueue::default());
+        let sequencer = Sequencer::new(Arc::clone(core), writer, Arc::clone(&groups));
+        let applier = Applier::new(Arc::clone(core));
+        let upkeep = Upkeep::new(Arc::clone(core));
+        let reaper = Reaper::new(Arc::clone(core), Arc::clone(queue));
+        let hooked = Arc::clone(core);
+        let jump_hook: Arc<WakeHook> = Arc::new(move || hooked.reaper.wake());
+        core.ticks.on_jump(Weak::clone(&Arc::downgrade(&jump_hook)));
+        let (requests, written, applied) = (Arc::clone(queue), Arc::clone(&groups), Arc::clone(&groups));
+        let threads = Self {
+            core: Arc::clone(core),
+            queue: Arc::clone(queue),
+            sequencer: spawn(core, "pleach-log", &groups, queue, move || {
+                let writer = sequencer.run(&requests);
+                written.close();
+                writer
+            })?,
+            applier: spawn(core, "pleach-apply", &groups, queue, move || applier.run(&applied))?,
+            upkeep: spawn(core, "pleach-upkeep", &groups, queue, move || upkeep.run())?,
+            reaper: spawn(core, "pleach-reap", &groups, queue, move || reaper.run())?,
+            groups,
+            _jump_hook: jump_hook,
+        };
+        Ok(threads)
+    }
+
+    /// Ends the threads after what waits is done; gives the writer back, unless its thread broke.
+    pub(crate) fn stop(self) -> Option<LogWriter> {
+        self.queue.close();
+        let writer = self.sequencer.join().ok().flatten();
+        self.groups.close();
+        let applied = self.applier.join();
+        self.core.upkeep.wake();
+        self.core.reaper.wake();
+        let (upkeep, reaper) = (self.upkeep.join(), self.reaper.join());
+        let all_well = matches!((applied, upkeep, reaper), (Ok(Some(())), Ok(Some(())), Ok(Some(()))));
+        writer.filter(|_| all_well)
+    }
+}
+
+impl std::fmt::Debug for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Threads").finish_non_exhaustive()
+    }
+}
+
+/// Starts a thread. If it panics the store takes no more writes, and nobody waits for it in vain.
+fn spawn<T: Send + 'static>(
+    core: &Arc<Core>,
+    name: &str,
+    groups: &Arc<GroupQueue>,
+    queue: &Arc<CommitQueue>,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<Option<T>>, EngineError> {
+    let (core, groups, queue) = (Arc::clone(core), Arc::clone(groups), Arc::clone(queue));
+    let directory = core.directory.clone();
+    let role = name.to_owned();
+    let guarded = move || match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => Some(result),
+        Err(_) => {
+            core.health.poison(format!("its thread {role} panicked"));
+            queue.close();
+            groups.close();
+            None
+        }
+    };
+    Builder::new().name(name.to_owned()).spawn(guarded).map_err(io_error("start a thread for", &directory))
+}

@@ -1,0 +1,3 @@
+//! The embedded engine keeps every promise, and keeps its data.
+
+mod conformance;

@@ -1,0 +1,12 @@
+use std::sync::Arc;
+
+use pleach_engine::conformance::Subject;
+use pleach_engine::{Clock, ManualClock, MemoryEngine, Timestamp};
+
+async fn open() -> Subject {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));
+    let engine = MemoryEngine::with_clock(Arc::clone(&clock) as Arc<dyn Clock>);
+    Subject::with_manual_clock(Arc::new(engine), clock)
+}
+
+pleach_engine::conformance_suite!(open);

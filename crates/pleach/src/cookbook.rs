@@ -1,0 +1,278 @@
+//! Whole small programs. Each compiles and runs as it stands here.
+//!
+//! They use [`pollster`](https://docs.rs/pollster) to run async code; any other runtime does as well. The
+//! stores are in memory; for one that lasts, write `Store::open("./data").await?`.
+//!
+//! # Hello
+//!
+//! ```
+//! use pleach::Store;
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let store = Store::in_memory();
+//!         let greetings = store.create_bucket("greetings").await?;
+//!         greetings.put("en", "hello").await?;
+//!         let entry = greetings.get("en").await?.expect("just written");
+//!         println!("{}, at revision {}", String::from_utf8_lossy(&entry.value), entry.revision);
+//!         # assert_eq!(entry.value, "hello");
+//!         store.close().await?;
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # Count without losing a count
+//!
+//! Read, compute, and write only if nobody else did meanwhile. Losing that race is an outcome, not an error,
+//! so the loop has to say what it means.
+//!
+//! ```
+//! use pleach::{Bucket, Error, Store, WriteError};
+//!
+//! async fn add_one(counters: &Bucket, name: &str) -> Result<u64, Error> {
+//!     loop {
+//!         let seen = counters.get(name).await?;
+//!         let old: u64 = match &seen {
+//!             Some(entry) => String::from_utf8_lossy(&entry.value).parse().unwrap_or(0),
+//!             None => 0,
+//!         };
+//!         let new = (old + 1).to_string();
+//!         let written = match seen {
+//!             Some(entry) => counters.update(name, new, entry.revision).await,
+//!             None => counters.create(name, new).await,
+//!         };
+//!         match written {
+//!             Ok(_) => return Ok(old + 1),
+//!             Err(WriteError::Conflict(_)) => continue, // someone was faster: look again
+//!             Err(WriteError::Failed(error)) => return Err(error),
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let store = Store::in_memory();
+//!     let counters = pollster::block_on(store.create_bucket("counters"))?;
+//!     std::thread::scope(|scope| {
+//!         for _ in 0..4 {
+//!             let counters = counters.clone();
+//!             scope.spawn(move || {
+//!                 for _ in 0..25 {
+//!                     pollster::block_on(add_one(&counters, "visits")).expect("counted");
+//!                 }
+//!             });
+//!         }
+//!     });
+//!     let visits = pollster::block_on(counters.get("visits"))?.expect("counted");
+//!     assert_eq!(visits.value, "100");
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Move money in one batch
+//!
+//! Both accounts change, or neither; and only if both are still what was read.
+//!
+//! ```
+//! use pleach::{Bucket, Committed, Store, WriteError};
+//!
+//! async fn transfer(accounts: &Bucket, from: &str, to: &str, amount: i64) -> Result<Committed, WriteError> {
+//!     let read = async |name: &str| accounts.get(name).await.map(|found| found.expect("an account"));
+//!     let (payer, payee) = (read(from).await?, read(to).await?);
+//!     let balance = |value: &[u8]| String::from_utf8_lossy(value).parse::<i64>().expect("a number");
+//!     accounts
+//!         .batch()
+//!         .update(from, (balance(&payer.value) - amount).to_string(), payer.revision)
+//!         .update(to, (balance(&payee.value) + amount).to_string(), payee.revision)
+//!         .commit()
+//!         .await
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let accounts = Store::in_memory().create_bucket("accounts").await?;
+//!         accounts.batch().create("ann", "100").create("bob", "100").commit().await?;
+//!         transfer(&accounts, "ann", "bob", 10).await?;
+//!         assert_eq!(accounts.get("ann").await?.unwrap().value, "90");
+//!         assert_eq!(accounts.get("bob").await?.unwrap().value, "110");
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # Watch a prefix
+//!
+//! First what is there, then a mark, then every change: nothing is missed in between.
+//!
+//! ```
+//! use pleach::{KeyFilter, Store, WatchEvent, WatchOptions, WatchStart};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let settings = Store::in_memory().create_bucket("settings").await?;
+//!         settings.put("web.port", "80").await?;
+//!         settings.put("mail.port", "25").await?;
+//!
+//!         let filters = vec![KeyFilter::parse("web.>")?];
+//!         let mut watch = settings.watch_with(WatchOptions { filters, start: WatchStart::Latest }).await?;
+//!         settings.put("web.port", "8080").await?;
+//!         settings.delete("web.port").await?;
+//!
+//!         let mut seen = Vec::new();
+//!         while seen.len() < 4 {
+//!             match watch.next().await?.expect("it ends only after an error") {
+//!                 WatchEvent::Change(change) => seen.push(format!("{} {}", change.entry.op, change.entry.key)),
+//!                 WatchEvent::InitialDone { .. } => seen.push("that was all so far".into()),
+//!             }
+//!         }
+//!         assert_eq!(seen, ["put web.port", "that was all so far", "put web.port", "delete web.port"]);
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # Sessions that expire
+//!
+//! A session lives half an hour from its last use. The clock is passed in, so a test need not wait for it.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use pleach::{ManualClock, PutOptions, Store, Timestamp};
+//!
+//! const SESSION: Duration = Duration::from_secs(30 * 60);
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let clock = Arc::new(ManualClock::new("2026-01-01T12:00:00Z".parse::<Timestamp>()?));
+//!         let sessions = Store::in_memory_with(clock.clone()).create_bucket("sessions").await?;
+//!
+//!         sessions.put_with("s.1", "ann", PutOptions::ttl(SESSION)).await?;
+//!         clock.advance(SESSION / 2);
+//!         sessions.put_with("s.1", "ann", PutOptions::ttl(SESSION)).await?; // used: half an hour again
+//!         clock.advance(SESSION - Duration::from_micros(1));
+//!         assert!(sessions.get("s.1").await?.is_some());
+//!         clock.advance(Duration::from_micros(1));
+//!         assert!(sessions.get("s.1").await?.is_none()); // gone at exactly its time
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # Page through a list
+//!
+//! A page token can be handed to a browser and come back: all pages show one snapshot, whatever is written
+//! in between.
+//!
+//! ```
+//! use pleach::{PageToken, ScanQuery, Selection, Store};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let users = Store::in_memory().create_bucket("users").await?;
+//!         for number in 10..35 {
+//!             users.put(format!("user.{number}"), "…").await?;
+//!         }
+//!
+//!         let selection = Selection::prefix("user.");
+//!         let first = users.scan_page(ScanQuery { selection, limit: 20, ..ScanQuery::default() }).await?;
+//!         let token: String = first.next.expect("there is more").to_string();
+//!         users.delete("user.34").await?;
+//!
+//!         let page = Some(token.parse::<PageToken>()?);
+//!         let selection = Selection::prefix("user.");
+//!         let second = users.scan_page(ScanQuery { selection, limit: 20, page, ..ScanQuery::default() }).await?;
+//!         assert_eq!((first.entries.len(), second.entries.len()), (20, 5));
+//!         assert!(second.next.is_none());
+//!
+//!         // Inside one program, a scan turns the pages itself.
+//!         let mut keys = users.keys("user.*")?;
+//!         while let Some(key) = keys.next().await? {
+//!             println!("{key}");
+//!         }
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # Your own types
+//!
+//! ```
+//! use pleach::codec::{Escape, Json, Lz4};
+//! use pleach::{Store, TypedBucket};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
+//! struct Cart {
+//!     items: Vec<String>,
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let store = Store::in_memory();
+//!         let bucket = store.create_bucket("carts").await?;
+//!
+//!         // Any text as a key, in the same order; values as JSON, compressed.
+//!         let carts: TypedBucket<str, Cart> = bucket.with_codecs(Escape, Json.then(Lz4::default()));
+//!         carts.put("Zoë Müller", &Cart { items: vec!["apples".into()] }).await?;
+//!         let cart = carts.get("Zoë Müller").await?.expect("just written");
+//!         assert_eq!(cart.value.items, ["apples"]);
+//!
+//!         let mut all = carts.scan(Escape.prefix("Zoë"))?;
+//!         while let Some(entry) = all.next().await? {
+//!             println!("{}: {:?}", entry.key, entry.value.items);
+//!         }
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # Read from memory
+//!
+//! A cached bucket follows its bucket by a watch, and is the same bucket to its users.
+//!
+//! ```
+//! use pleach::Store;
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let store = Store::in_memory();
+//!         let flags = store.create_bucket("flags").await?;
+//!         flags.put("dark-mode", "on").await?;
+//!
+//!         let flags = flags.cached().await?;
+//!         flags.ready().await?; // before that, reads go to the bucket
+//!         for _ in 0..1000 {
+//!             assert_eq!(flags.get("dark-mode").await?.unwrap().value, "on");
+//!         }
+//!         flags.put("dark-mode", "off").await?; // its own writes are seen at once
+//!         assert_eq!(flags.get("dark-mode").await?.unwrap().value, "off");
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # Without async
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use pleach::blocking::{Store, Waited};
+//! use pleach::{Error, WatchEvent};
+//!
+//! fn main() -> Result<(), Error> {
+//!     let store = Store::in_memory();
+//!     let jobs = store.create_bucket("jobs")?;
+//!     let mut watch = jobs.watch("job.>")?;
+//!     jobs.put("job.1", "sweep")?;
+//!     match watch.next_timeout(Duration::from_secs(10))? {
+//!         Waited::Event(WatchEvent::Change(change)) => assert_eq!(change.entry.value, "sweep"),
+//!         other => unreachable!("{other:?}"),
+//!     }
+//!     for key in jobs.keys("job.*")? {
+//!         println!("{}", key?);
+//!     }
+//!     store.close()
+//! }
+//! ```

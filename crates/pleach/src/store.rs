@@ -1,0 +1,196 @@
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use pleach_engine::{
+    BucketConfig, BucketInfo, Capabilities, Clock, Engine, Headers, MemoryEngine, SystemClock, Timestamp,
+};
+
+#[cfg(not(feature = "embedded"))]
+use crate::url::InvalidUrl;
+use crate::{Bucket, Error, IntoBucketName, IntoStoreUrl, OpenOptions, Origin, StoreUrl};
+
+/// A store: a set of buckets on one engine. Start here.
+///
+/// It is a handle, cheap to clone; all clones are the same store. The store closes when the last handle on
+/// it and its buckets is gone, or with [`Store::close`], which also reports what went wrong.
+#[derive(Clone)]
+pub struct Store {
+    engine: Arc<dyn Engine>,
+    clock: Arc<dyn Clock>,
+    /// Added to every entry written through this handle.
+    origin: Headers,
+}
+
+impl Store {
+    /// Opens the store in a directory, and creates both if need be.
+    ///
+    /// # Errors
+    /// If the directory holds something else, is in use, or cannot be read or written.
+    #[cfg(feature = "embedded")]
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, OpenOptions::default()).await
+    }
+
+    /// [`Store::open`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`], and if there is no store and none shall be created.
+    #[cfg(feature = "embedded")]
+    pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
+        Self::open_file(path.as_ref(), options).await
+    }
+
+    /// Makes an empty store in the memory of this process.
+    pub fn in_memory() -> Self {
+        Self::in_memory_with(Arc::new(SystemClock::new()))
+    }
+
+    /// Makes an empty store in the memory of this process that takes the time from `clock`.
+    pub fn in_memory_with(clock: Arc<dyn Clock>) -> Self {
+        Self::with_engine_and_clock(Arc::new(MemoryEngine::with_clock(Arc::clone(&clock))), clock)
+    }
+
+    /// Opens the store that `url` names: `file:PATH` or `mem:`.
+    ///
+    /// # Errors
+    /// [`Error::Url`] for any other, and those of [`Store::open`].
+    pub async fn connect(url: impl IntoStoreUrl) -> Result<Self, Error> {
+        Self::connect_with(url, OpenOptions::default()).await
+    }
+
+    /// [`Store::connect`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Store::connect`], and if there is no store and none shall be created.
+    pub async fn connect_with(url: impl IntoStoreUrl, options: OpenOptions) -> Result<Self, Error> {
+        match url.into_store_url()? {
+            StoreUrl::Memory => Ok(Self::in_memory_with(options.clock)),
+            StoreUrl::File(path) => Self::open_file(&path, options).await,
+        }
+    }
+
+    /// A store on any engine, with the clock of the machine.
+    pub fn with_engine(engine: Arc<dyn Engine>) -> Self {
+        Self::with_engine_and_clock(engine, Arc::new(SystemClock::new()))
+    }
+
+    /// A store on any engine, with the clock that the engine has.
+    pub fn with_engine_and_clock(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
+        Self { engine, clock, origin: Headers::new() }
+    }
+
+    /// The same store, with `origin` in the headers of whatever is written through it.
+    ///
+    /// # Errors
+    /// [`Error::Header`] if a part of `origin` cannot be a header.
+    pub fn with_origin(&self, origin: &Origin) -> Result<Self, Error> {
+        Ok(Self { origin: origin.headers()?, ..self.clone() })
+    }
+
+    /// Finds a bucket.
+    ///
+    /// # Errors
+    /// `BucketNotFound`, or what the engine could not do.
+    pub async fn bucket(&self, name: impl IntoBucketName) -> Result<Bucket, Error> {
+        let info = self.engine.bucket(&name.into_bucket_name()?).await?;
+        Ok(Bucket::new(self.clone(), info.name))
+    }
+
+    /// Creates a bucket with the default configuration, or finds it there with it.
+    ///
+    /// # Errors
+    /// `BucketExists` if it is there with another configuration, or what the engine could not do.
+    pub async fn create_bucket(&self, name: impl IntoBucketName) -> Result<Bucket, Error> {
+        self.create_bucket_with(name, BucketConfig::default()).await
+    }
+
+    /// Creates a bucket, or finds it there with this very configuration.
+    ///
+    /// # Errors
+    /// `BucketExists` if it is there with another configuration, or what the engine could not do.
+    pub async fn create_bucket_with(
+        &self,
+        name: impl IntoBucketName,
+        config: BucketConfig,
+    ) -> Result<Bucket, Error> {
+        let info = self.engine.create_bucket(&name.into_bucket_name()?, config).await?;
+        Ok(Bucket::new(self.clone(), info.name))
+    }
+
+    /// Gives a bucket another configuration, which holds at once for everything in it.
+    ///
+    /// # Errors
+    /// `BucketNotFound`, or what the engine could not do.
+    pub async fn update_bucket(
+        &self,
+        name: impl IntoBucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, Error> {
+        Ok(self.engine.update_bucket(&name.into_bucket_name()?, config).await?)
+    }
+
+    /// Deletes a bucket with everything in it.
+    ///
+    /// # Errors
+    /// `BucketNotFound`, or what the engine could not do.
+    pub async fn delete_bucket(&self, name: impl IntoBucketName) -> Result<(), Error> {
+        Ok(self.engine.delete_bucket(&name.into_bucket_name()?).await?)
+    }
+
+    /// Describes every bucket, by name.
+    ///
+    /// # Errors
+    /// What the engine could not do.
+    pub async fn buckets(&self) -> Result<Vec<BucketInfo>, Error> {
+        Ok(self.engine.buckets().await?)
+    }
+
+    /// What works on this store's engine.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.engine.capabilities()
+    }
+
+    /// The time, by this store's clock.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Finishes what was acknowledged and lets go of everything; other calls then say `Closed`.
+    ///
+    /// # Errors
+    /// What the engine could not finish.
+    pub async fn close(&self) -> Result<(), Error> {
+        Ok(self.engine.close().await?)
+    }
+
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    pub(crate) fn origin(&self) -> &Headers {
+        &self.origin
+    }
+
+    #[cfg(feature = "embedded")]
+    async fn open_file(path: &Path, options: OpenOptions) -> Result<Self, Error> {
+        let clock = Arc::clone(&options.clock);
+        let engine = crate::embedded::open(path.to_owned(), options).await?;
+        Ok(Self::with_engine_and_clock(engine, clock))
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    async fn open_file(_path: &Path, _options: OpenOptions) -> Result<Self, Error> {
+        Err(Error::Url(InvalidUrl::UnknownScheme { scheme: "file".into() }))
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("engine", &self.capabilities().engine).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use pleach_engine::{Change, WatchEvent, WatchStream};
+
+use crate::Error;
+
+/// The changes of a bucket as they are committed: in order, each exactly once.
+///
+/// It is a [`Stream`]; [`Watch::next`] needs no other crate. After an error it ends; dropping it frees
+/// everything it holds. It buffers nothing itself: a watcher that is too slow is told so by the engine.
+pub struct Watch {
+    stream: WatchStream,
+}
+
+impl Watch {
+    pub(crate) fn new(stream: WatchStream) -> Self {
+        Self { stream }
+    }
+
+    /// Waits for the next event. None means that the watch has ended, which it does only after an error.
+    ///
+    /// # Errors
+    /// `Compacted` if changes it has not delivered are no longer kept, `BucketNotFound` if the bucket was
+    /// deleted, `Closed`, or what the engine could not do.
+    pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
+    }
+
+    /// Waits for the next change, and passes over the mark that all initial values have been delivered.
+    ///
+    /// # Errors
+    /// Those of [`Watch::next`].
+    pub async fn next_change(&mut self) -> Result<Option<Change>, Error> {
+        while let Some(event) = self.next().await? {
+            if let WatchEvent::Change(change) = event {
+                return Ok(Some(change));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Stream for Watch {
+    type Item = Result<WatchEvent, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let event = ready!(self.stream.as_mut().poll_next(context));
+        Poll::Ready(event.map(|event| event.map_err(Error::from)))
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}

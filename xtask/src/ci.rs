@@ -1,0 +1,191 @@
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::metadata::Metadata;
+use crate::tidy;
+
+/// Runs everything a change must pass, in the order in which failures are cheapest to find.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let metadata = Metadata::load(root)?;
+    let mut done: Vec<(String, Duration)> = Vec::new();
+    for step in steps(&metadata) {
+        println!("── {}: {}", step.name, step.shown());
+        let (result, took) = timed(|| step.run(root));
+        result.with_context(|| failure(&step, took))?;
+        println!("── {}: ok in {}", step.name, seconds(took));
+        done.push((step.name, took));
+    }
+    println!("\neverything passed in {}", seconds(done.iter().map(|(_, took)| *took).sum()));
+    for (name, took) in done {
+        println!("  {:>8}  {name}", seconds(took));
+    }
+    Ok(())
+}
+
+/// One thing that can fail.
+#[derive(Debug)]
+struct Step {
+    name: String,
+    job: Job,
+}
+
+#[derive(Debug)]
+enum Job {
+    /// Cargo with these arguments, and with this in its environment.
+    Cargo(Vec<String>, Option<(&'static str, &'static str)>),
+    Tidy,
+}
+
+impl Step {
+    fn cargo(name: impl Into<String>, arguments: &str) -> Self {
+        let arguments = arguments.split_whitespace().map(str::to_owned).collect();
+        Self { name: name.into(), job: Job::Cargo(arguments, None) }
+    }
+
+    fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        if let Job::Cargo(_, variable) = &mut self.job {
+            *variable = Some((name, value));
+        }
+        self
+    }
+
+    /// The command that runs this step alone.
+    fn shown(&self) -> String {
+        match &self.job {
+            Job::Cargo(arguments, None) => format!("cargo {}", arguments.join(" ")),
+            Job::Cargo(arguments, Some((name, value))) => {
+                format!("{name}=\"{value}\" cargo {}", arguments.join(" "))
+            }
+            Job::Tidy => "cargo xtask tidy".into(),
+        }
+    }
+
+    fn run(&self, root: &Path) -> Result<()> {
+        let Job::Cargo(arguments, variable) = &self.job else { return tidy::run(root) };
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(arguments).current_dir(root);
+        if let Some((name, value)) = variable {
+            command.env(name, value);
+        }
+        let status = command.status().context("cannot start cargo")?;
+        if !status.success() {
+            bail!("it ended with {status}");
+        }
+        Ok(())
+    }
+}
+
+/// The steps. All share one target directory and one profile, so that nothing is built twice.
+fn steps(metadata: &Metadata) -> Vec<Step> {
+    let mut steps = vec![
+        Step::cargo("format", "fmt --all --check"),
+        Step { name: "tidy".into(), job: Job::Tidy },
+        Step::cargo("lints", "clippy --workspace --all-targets --all-features -- -D warnings"),
+    ];
+    steps.extend(feature_steps(metadata));
+    steps.extend([
+        Step::cargo("tests", "test --workspace --all-features --all-targets"),
+        Step::cargo("doc tests", "test --workspace --all-features --doc"),
+        Step::cargo("docs", "doc --workspace --all-features --no-deps").with("RUSTDOCFLAGS", "-D warnings"),
+    ]);
+    steps
+}
+
+/// Each feature alone, and none: a crate must not need a feature that it does not ask for.
+fn feature_steps(metadata: &Metadata) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for package in metadata.members() {
+        if package.features.is_empty() {
+            continue;
+        }
+        let alone = format!("clippy --package {} --no-default-features", package.name);
+        steps.push(Step::cargo(
+            format!("{} without features", package.name),
+            &format!("{alone} -- -D warnings"),
+        ));
+        for feature in package.features.keys().filter(|feature| *feature != "default") {
+            let name = format!("{} with {feature} alone", package.name);
+            steps.push(Step::cargo(name, &format!("{alone} --features {feature} -- -D warnings")));
+        }
+    }
+    steps
+}
+
+fn failure(step: &Step, took: Duration) -> String {
+    format!(
+        "{} failed after {}; everything before it passed\n  to see it again: {}",
+        step.name,
+        seconds(took),
+        step.shown()
+    )
+}
+
+#[allow(clippy::disallowed_methods, reason = "steps are measured for people, with the clock of the machine")]
+fn timed<T>(job: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    let result = job();
+    (result, started.elapsed())
+}
+
+fn seconds(took: Duration) -> String {
+    format!("{:.1}s", took.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Metadata {
+        Metadata::parse(
+            r#"{"packages": [
+                {"name": "plain", "id": "plain", "license": "MIT", "dependencies": [], "features": {}},
+                {"name": "rich", "id": "rich", "license": "MIT", "dependencies": [],
+                 "features": {"default": ["a"], "a": [], "b": []}},
+                {"name": "foreign", "id": "foreign", "license": "MIT", "dependencies": [], "features": {"c": []}}],
+              "workspace_members": ["plain", "rich"]}"#,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn each_feature_of_our_own_crates_is_checked_alone() {
+        let shown: Vec<_> = feature_steps(&sample()).iter().map(Step::shown).collect();
+        assert_eq!(
+            shown,
+            [
+                "cargo clippy --package rich --no-default-features -- -D warnings",
+                "cargo clippy --package rich --no-default-features --features a -- -D warnings",
+                "cargo clippy --package rich --no-default-features --features b -- -D warnings",
+            ]
+        );
+    }
+
+    #[test]
+    fn tests_doc_tests_and_docs_cover_the_whole_workspace() {
+        let shown: Vec<_> = steps(&sample()).iter().map(Step::shown).collect();
+        for command in [
+            "cargo fmt --all --check",
+            "cargo clippy --workspace --all-targets --all-features -- -D warnings",
+            "cargo test --workspace --all-features --all-targets",
+            "cargo test --workspace --all-features --doc",
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --all-features --no-deps",
+            "cargo xtask tidy",
+        ] {
+            assert!(shown.iter().any(|step| step == command), "no step runs {command}");
+        }
+    }
+
+    #[test]
+    fn a_failing_step_stops_with_the_command_that_shows_it_again() {
+        let step = Step::cargo("lints", "no-such-subcommand-of-cargo");
+        let error =
+            step.run(Path::new(".")).with_context(|| failure(&step, Duration::from_secs(2))).unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains("lints failed after 2.0s"), "{text}");
+        assert!(text.contains("to see it again: cargo no-such-subcommand-of-cargo"), "{text}");
+    }
+}
