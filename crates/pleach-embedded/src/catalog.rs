@@ -69,6 +69,11 @@ impl Bucket {
         EngineError::BucketNotFound { bucket: self.name.clone() }
     }
 
+    /// The oldest revision a watch can start from; `log_floor` is the oldest in the log.
+    pub(crate) fn feed_floor(&self, log_floor: Revision) -> Revision {
+        log_floor.max(self.created_at.next())
+    }
+
     /// Describes it; `log_floor` is the oldest revision in the log.
     pub(crate) fn info(&self, log_floor: Revision) -> BucketInfo {
         BucketInfo {
@@ -76,7 +81,7 @@ impl Bucket {
             config: (*self.config()).clone(),
             created: self.created,
             last_revision: self.last(),
-            feed_floor: log_floor.max(self.created_at.next()),
+            feed_floor: self.feed_floor(log_floor),
             watches: self.feed.watches(),
         }
     }

@@ -30,8 +30,10 @@ pub(crate) struct Reaper {
 /// What a look at the notes found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    due: BTreeMap<BucketId, (Arc<Bucket>, Vec<Due>)>,
-    tidy: Vec<IndexChange>,
+    /// What has expired, by bucket.
+    pub(crate) due: BTreeMap<BucketId, (Arc<Bucket>, Vec<Due>)>,
+    /// Corrections to the notes.
+    pub(crate) tidy: Vec<IndexChange>,
     /// When to look again.
     next: Option<Timestamp>,
 }
@@ -62,7 +64,7 @@ impl Reaper {
     fn step(&self) -> Result<Option<Timestamp>, EngineError> {
         loop {
             self.core.health.check_writable()?;
-            let found = self.look()?;
+            let found = Found::look(&self.core)?;
             let mut answers = Vec::new();
             let (due, tidy) = (found.due, found.tidy);
             let nothing = due.is_empty() && tidy.is_empty();
@@ -84,15 +86,16 @@ impl Reaper {
             }
         }
     }
+}
 
+impl Found {
     /// Looks at the notes up to now, and at the first after.
-    fn look(&self) -> Result<Found, EngineError> {
-        let core = &*self.core;
+    pub(crate) fn look(core: &Core) -> Result<Self, EngineError> {
         let snapshot = core.snapshots.open();
         let now = core.clock.now();
         let start = Bound::Included(IndexKey::expiries_from(Timestamp::default()));
         let end = Bound::Excluded(IndexKey::after(&IndexKey::expiries_from(Timestamp::default())[..1]));
-        let mut found = Found::default();
+        let mut found = Self::default();
         for item in core.index.range(start, end, ReadAt::Snapshot(snapshot.revision)).take(NOTES_MAX) {
             let (note_key, bytes) = item?;
             let decoded = decode_expiry_key(&note_key).zip(bytes.as_ref().try_into().ok().map(u64::from_le_bytes));

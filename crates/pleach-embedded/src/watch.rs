@@ -58,9 +58,8 @@ impl Watch {
                 if from > visible.next() {
                     return Err(EngineError::FutureRevision { asked: from, newest: visible });
                 }
-                let oldest = bucket.info(core.log.floor()).feed_floor;
-                // Before the bucket there was nothing of it to miss; before the log, there may have been.
-                if from < oldest && core.log.floor() > bucket.created_at {
+                let oldest = bucket.feed_floor(core.log.floor());
+                if from < oldest {
                     return Err(EngineError::Compacted { oldest });
                 }
                 from
@@ -150,9 +149,9 @@ impl Watch {
     /// Reads a chunk of the log, up to where the ring begins.
     async fn fill_from_log(&mut self, ring: Revision) -> Result<(), EngineError> {
         let reader = self.reader.take().unwrap_or_else(|| LogReader::from(&self.core.log, self.next));
-        let floor = self.core.log.floor();
-        if self.next < floor && floor > self.subscription.bucket.created_at {
-            return Err(EngineError::Compacted { oldest: floor });
+        let oldest = self.subscription.bucket.feed_floor(self.core.log.floor());
+        if self.next < oldest {
+            return Err(EngineError::Compacted { oldest });
         }
         let (bucket, from) = (self.subscription.bucket.id, self.next);
         let (reader, chunk) = blocking::unblock(move || {

@@ -5,6 +5,7 @@ use pleach_engine::{
     Action, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Conflict, Durability, EngineError,
     Expectation, Headers, Key, Op, Operation, Revision, Timestamp,
 };
+use tokio::sync::oneshot;
 
 use super::overlay::Overlay;
 use super::queue::{CommitQueue, GroupQueue};
@@ -15,6 +16,7 @@ use crate::core::{Core, Newest};
 use crate::feed::Logged;
 use crate::index::{IndexChange, ReadAt};
 use crate::log::{BucketId, FrameKind, LogWriter, Payload, Record, RecordKind, WriteError};
+use crate::reaper::Found;
 use crate::upkeep::SEALED_MAX;
 
 /// A group that has grown past this is written before more is added.
@@ -196,7 +198,8 @@ impl Sequencer {
             bucket: bucket.name.clone(),
             key: operation.key.clone(),
             expected: operation.expect,
-            actual: newest.map(|newest| newest.revision),
+            // The same answer whether the expiry has been recorded yet or not.
+            actual: newest.filter(|newest| newest.op != Op::Expire).map(|newest| newest.revision),
         }))
     }
 
@@ -253,7 +256,12 @@ impl Sequencer {
     ) {
         self.finish_group();
         self.groups.drain();
-        let (logged, result) = match self.log_bucket_change(change) {
+        let ready = match &change {
+            // Under a longer TTL, what has expired by now would come back.
+            BucketChange::Update(..) => self.record_all_expired(),
+            BucketChange::Create(..) | BucketChange::Delete(_) => Ok(()),
+        };
+        let (logged, result) = match ready.and_then(|()| self.log_bucket_change(change)) {
             Ok((logged, name)) => (logged, Ok(name)),
             Err(error) => (None, Err(error)),
         };
@@ -261,6 +269,24 @@ impl Sequencer {
         self.group.steps.push(Step { logged, upkeep: Vec::new(), answer: Answer::Bucket(reply, result) });
         self.finish_group();
         self.groups.drain();
+    }
+
+    /// Records everything that has expired, with nothing else under way.
+    fn record_all_expired(&mut self) -> Result<(), EngineError> {
+        loop {
+            let found = Found::look(&self.core)?;
+            if found.due.is_empty() {
+                return Ok(());
+            }
+            let (reply, mut answer) = oneshot::channel();
+            self.add(Request::Tidy { changes: found.tidy, reply });
+            for (bucket, due) in found.due.into_values() {
+                self.add(Request::Expire { bucket, due, reply: oneshot::channel().0 });
+            }
+            self.finish_group();
+            self.groups.drain();
+            answer.try_recv().map_err(|_| EngineError::Closed)??;
+        }
     }
 
     fn log_bucket_change(
