@@ -18,7 +18,9 @@ pub(crate) struct App {
 impl App {
     /// An app on the store at `url`, which is not opened yet.
     pub(crate) fn new(url: Option<String>, output: Output) -> Self {
-        Self { url: url.unwrap_or_else(|| STORE_DEFAULT.into()), store: None, output }
+        // An empty variable of the environment is as good as none.
+        let url = url.filter(|url| !url.is_empty()).unwrap_or_else(|| STORE_DEFAULT.into());
+        Self { url, store: None, output }
     }
 
     /// Opens the store, which must be there.

@@ -4,7 +4,7 @@
 pub(crate) fn shown(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => escaped(text),
-        Err(_) => format!("({} bytes, not text)", value.len()),
+        Err(_) => format!("({}, not text)", counted(value.len() as u64, "byte", "bytes")),
     }
 }
 

@@ -15,7 +15,9 @@ use crate::log::{BucketId, FrameKind, Position, Record, RecordKind};
 pub(crate) fn apply(core: &Core, frame: &Logged) -> Result<(), EngineError> {
     match frame.kind {
         FrameKind::Commit => apply_commit(core, frame),
-        FrameKind::Bucket => frame.records.iter().try_for_each(|(_, record)| apply_bucket(core, frame.bucket, record)),
+        FrameKind::Bucket => {
+            frame.records.iter().try_for_each(|(_, record)| apply_bucket(core, frame.bucket, record))
+        }
         FrameKind::Mark => Ok(()),
     }
 }
@@ -32,7 +34,10 @@ fn apply_commit(core: &Core, frame: &Logged) -> Result<(), EngineError> {
                 && record.kind != RecordKind::Compact
                 && let Some(at) = config.expiry(head.time, head.expires)
             {
-                changes.push(IndexChange::Insert(IndexKey::expiry(at, bucket.id, &record.key), note(head.revision)));
+                changes.push(IndexChange::Insert(
+                    IndexKey::expiry(at, bucket.id, &record.key),
+                    note(head.revision),
+                ));
                 first_expiry = Some(first_expiry.map_or(at, |first| first.min(at)));
             }
             changes.push(IndexChange::Insert(head_key, head.encode()));
@@ -105,7 +110,11 @@ fn apply_bucket(core: &Core, id: BucketId, record: &Record) -> Result<(), Engine
             bucket.feed.wake();
             IndexChange::Remove(state_key)
         }
-        RecordKind::Put | RecordKind::Delete | RecordKind::Purge | RecordKind::Expire | RecordKind::Compact => {
+        RecordKind::Put
+        | RecordKind::Delete
+        | RecordKind::Purge
+        | RecordKind::Expire
+        | RecordKind::Compact => {
             return Err(damaged());
         }
     };
@@ -170,7 +179,12 @@ pub(crate) fn note(revision: Revision) -> Bytes {
 
 /// A frame that is sound but fits nothing before it.
 fn nonsense(bucket: BucketId, revision: Revision) -> EngineError {
-    EngineError::Bug { what: format!("the log's revision {revision} is about bucket number {}, which it cannot be", bucket.0) }
+    EngineError::Bug {
+        what: format!(
+            "the log's revision {revision} is about bucket number {}, which it cannot be",
+            bucket.0
+        ),
+    }
 }
 
 /// A bucket's name as a record's key; the names of buckets are keys too.

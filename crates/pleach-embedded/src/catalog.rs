@@ -71,7 +71,7 @@ impl Bucket {
 
     /// The oldest revision a watch can start from; `log_floor` is the oldest in the log.
     pub(crate) fn feed_floor(&self, log_floor: Revision) -> Revision {
-        log_floor.max(self.created_at.next())
+        log_floor.max(self.created_at)
     }
 
     /// Describes it; `log_floor` is the oldest revision in the log.

@@ -60,20 +60,34 @@ impl Core {
             None if keys_only => Payload::default(),
             None => self.log.read(head.position, &key, head.revision)?.payload,
         };
-        let payload = if keys_only { Payload { value: bytes::Bytes::new(), raw_len: None, ..payload } } else { payload };
-        let (headers, value) = payload.into_value().ok_or_else(|| self.damaged_value(&head.position, &key))?;
+        let payload = if keys_only {
+            Payload { value: bytes::Bytes::new(), raw_len: None, ..payload }
+        } else {
+            payload
+        };
+        let (headers, value) =
+            payload.into_value().ok_or_else(|| self.damaged_value(&head.position, &key))?;
         let expires = if head.op.is_put() { config.expiry(head.time, head.expires) } else { None };
         Ok(Entry { key, value, revision: head.revision, time: head.time, expires, op: head.op, headers })
     }
 
     /// Reads an older record of a key.
-    pub(crate) fn past_entry(&self, config: &BucketConfig, key: &Key, past: Past) -> Result<Entry, EngineError> {
+    pub(crate) fn past_entry(
+        &self,
+        config: &BucketConfig,
+        key: &Key,
+        past: Past,
+    ) -> Result<Entry, EngineError> {
         let record = self.log.read(past.position, key, past.revision)?;
         self.record_entry(config, record)?.ok_or_else(|| self.damaged_value(&past.position, key))
     }
 
     /// Turns a record into the entry it stands for; none if it is not about an entry.
-    pub(crate) fn record_entry(&self, config: &BucketConfig, record: Record) -> Result<Option<Entry>, EngineError> {
+    pub(crate) fn record_entry(
+        &self,
+        config: &BucketConfig,
+        record: Record,
+    ) -> Result<Option<Entry>, EngineError> {
         let Some(op) = op_of(record.kind) else { return Ok(None) };
         let Record { key, revision, time, expires, payload, .. } = record;
         let expires = if op.is_put() { config.expiry(time, expires) } else { None };
@@ -86,7 +100,11 @@ impl Core {
 
     fn damaged_value(&self, position: &crate::log::Position, key: &Key) -> EngineError {
         let path = self.log.directory.join(crate::log::Segment::file_name(position.segment));
-        EngineError::Corrupt { path, offset: position.offset, what: format!("the value of {key} is unreadable") }
+        EngineError::Corrupt {
+            path,
+            offset: position.offset,
+            what: format!("the value of {key} is unreadable"),
+        }
     }
 }
 
@@ -101,7 +119,10 @@ pub(crate) fn op_of(kind: RecordKind) -> Option<Op> {
         RecordKind::Delete => Some(Op::Delete),
         RecordKind::Purge => Some(Op::Purge),
         RecordKind::Expire => Some(Op::Expire),
-        RecordKind::Compact | RecordKind::CreateBucket | RecordKind::UpdateBucket | RecordKind::DeleteBucket => None,
+        RecordKind::Compact
+        | RecordKind::CreateBucket
+        | RecordKind::UpdateBucket
+        | RecordKind::DeleteBucket => None,
     }
 }
 

@@ -142,7 +142,9 @@ fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()
 pub(crate) fn io_error(action: &'static str, path: &Path) -> impl Fn(io::Error) -> EngineError {
     let path = PathBuf::from(path);
     move |source| match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => EngineError::DiskFull { path: path.clone() },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            EngineError::DiskFull { path: path.clone() }
+        }
         _ => EngineError::Io { action, path: path.clone(), source },
     }
 }

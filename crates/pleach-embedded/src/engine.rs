@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Direction, Engine,
-    EngineError, Entry, Key, Page, PageCursor, Revision, ScanQuery, Selection, SystemClock, Timestamp, WatchQuery,
-    WatchStream,
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Direction,
+    Engine, EngineError, Entry, Key, Page, PageCursor, Revision, ScanQuery, Selection, SystemClock,
+    Timestamp, WatchQuery, WatchStream,
 };
 use tokio::sync::oneshot;
 
@@ -186,13 +186,21 @@ impl Engine for EmbeddedEngine {
         &CAPABILITIES
     }
 
-    async fn create_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+    async fn create_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
         config.check(&CAPABILITIES)?;
         let info = self.change_bucket(BucketChange::Create(bucket.clone(), config)).await?;
         info.ok_or_else(|| EngineError::BucketNotFound { bucket: bucket.clone() })
     }
 
-    async fn update_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+    async fn update_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
         self.open_bucket(bucket)?;
         config.check(&CAPABILITIES)?;
         let info = self.change_bucket(BucketChange::Update(bucket.clone(), config)).await?;
@@ -265,7 +273,8 @@ impl Engine for EmbeddedEngine {
         let (snapshot, now, last) = self.snapshot_for(&bucket, &query)?;
         let revision = snapshot.revision;
         let range = query.range_after(last.as_ref());
-        let scan = HeadScan::new(&self.core, &bucket, snapshot, query.selection.clone(), &range, query.direction);
+        let scan =
+            HeadScan::new(&self.core, &bucket, snapshot, query.selection.clone(), &range, query.direction);
         let (limit, keys_only) = (query.limit, query.keys_only);
         let mut page = PageScan { scan, now, limit, keys_only, entries: Vec::new(), bytes: 0, more: false };
         if !page.run(INLINE_HEADS_MAX)? {

@@ -71,7 +71,11 @@ fn create(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<StoreId, Eng
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<StoreId, EngineError> {
-    let damaged = || EngineError::Corrupt { path: path.into(), offset: 0, what: "it does not say what store this is".into() };
+    let damaged = || EngineError::Corrupt {
+        path: path.into(),
+        offset: 0,
+        what: "it does not say what store this is".into(),
+    };
     let json: serde_json::Value = serde_json::from_slice(bytes).map_err(|_| damaged())?;
     if json["format"] != FORMAT_NAME {
         return Err(damaged());

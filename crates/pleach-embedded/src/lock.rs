@@ -40,7 +40,8 @@ impl DirectoryLock {
         let name = std::env::current_exe().ok();
         let name = name.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
         let text = format!("process {} ({})\n", std::process::id(), name.as_deref().unwrap_or("unknown"));
-        let note = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+        let note =
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
         match note.map_err(io_error("write", &path)) {
             Ok(()) | Err(EngineError::DiskFull { .. }) => Ok(Self { _file: file }),
             Err(error) => Err(error),

@@ -98,7 +98,8 @@ impl Found {
         let mut found = Self::default();
         for item in core.index.range(start, end, ReadAt::Snapshot(snapshot.revision)).take(NOTES_MAX) {
             let (note_key, bytes) = item?;
-            let decoded = decode_expiry_key(&note_key).zip(bytes.as_ref().try_into().ok().map(u64::from_le_bytes));
+            let decoded =
+                decode_expiry_key(&note_key).zip(bytes.as_ref().try_into().ok().map(u64::from_le_bytes));
             let Some(((at, id, key), revision)) = decoded else {
                 return Err(EngineError::CorruptIndex { what: "a note about expiry is unreadable".into() });
             };

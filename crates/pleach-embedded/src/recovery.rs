@@ -94,7 +94,8 @@ impl View {
             if view.applied <= last {
                 return Ok(view);
             }
-            let what = format!("the log ends at revision {last}, and the index knows revision {}", view.applied);
+            let what =
+                format!("the log ends at revision {last}, and the index knows revision {}", view.applied);
             return Err(EngineError::Corrupt { path: directory.join("log"), offset: 0, what });
         }
         set_aside(&path)?;
@@ -151,7 +152,9 @@ fn replay(core: &Core, applied: Revision, last: Revision) -> Result<(), EngineEr
     let mut newest = applied;
     while newest < last {
         let Some((segment, frame)) = reader.next()? else {
-            return Err(EngineError::Bug { what: format!("the log ends at revision {newest} instead of {last}") });
+            return Err(EngineError::Bug {
+                what: format!("the log ends at revision {newest} instead of {last}"),
+            });
         };
         if frame.header.last() <= newest {
             continue;

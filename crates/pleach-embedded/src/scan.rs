@@ -54,7 +54,15 @@ impl HeadScan {
             core.index.range(start, end, ReadAt::Snapshot(snapshot.revision))
         };
         let config = bucket.config();
-        Self { core: Arc::clone(core), bucket: Arc::clone(bucket), config, snapshot, selection, heads, direction }
+        Self {
+            core: Arc::clone(core),
+            bucket: Arc::clone(bucket),
+            config,
+            snapshot,
+            selection,
+            heads,
+            direction,
+        }
     }
 
     /// The next key and head, live or not; none at the end. Skips what the selection does not contain, up to

@@ -25,7 +25,11 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(crate) fn start(core: &Arc<Core>, queue: &Arc<CommitQueue>, writer: LogWriter) -> Result<Self, EngineError> {
+    pub(crate) fn start(
+        core: &Arc<Core>,
+        queue: &Arc<CommitQueue>,
+        writer: LogWriter,
+    ) -> Result<Self, EngineError> {
         let groups = Arc::new(GroupQueue::default());
         let sequencer = Sequencer::new(Arc::clone(core), writer, Arc::clone(&groups));
         let applier = Applier::new(Arc::clone(core));

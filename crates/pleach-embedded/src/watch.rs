@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use futures_util::stream;
 use pleach_engine::{
-    BatchPart, Change, Direction, EngineError, KeyRange, Revision, Selection, WatchEvent, WatchQuery, WatchStart,
-    WatchStream,
+    BatchPart, Change, Direction, EngineError, KeyRange, Revision, Selection, WatchEvent, WatchQuery,
+    WatchStart, WatchStream,
 };
 use tokio::sync::watch;
 
@@ -47,7 +47,11 @@ impl Drop for Subscription {
 
 impl Watch {
     /// Begins a watch.
-    pub(crate) fn open(core: &Arc<Core>, bucket: Arc<Bucket>, query: WatchQuery) -> Result<WatchStream, EngineError> {
+    pub(crate) fn open(
+        core: &Arc<Core>,
+        bucket: Arc<Bucket>,
+        query: WatchQuery,
+    ) -> Result<WatchStream, EngineError> {
         // Subscribed before the snapshot is taken: whatever comes after it stays in the ring or in the log.
         let tip = bucket.feed.subscribe();
         let subscription = Subscription { bucket: Arc::clone(&bucket), tip };

@@ -279,3 +279,6 @@ pub struct Committed {
     /// When it was committed.
     pub time: Timestamp,
 }
+
+#[cfg(test)]
+mod tests;

@@ -235,3 +235,6 @@ mod duration_text {
         text.map(|text| humantime::parse_duration(&text).map_err(D::Error::custom)).transpose()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,7 @@ pub enum At {
 /// 1. `a_new_bucket_is_empty`: it has no entry, no history, and a revision of its own.
 /// 2. `a_bucket_remembers_its_configuration`: its description and the list of buckets show every field.
 /// 3. `creating_a_bucket_again_finds_it`: with an equal configuration; its entries stay.
-/// 4. `creating_a_bucket_with_another_configuration_is_refused`: `BucketExists` names the fields that differ, and nothing changes.
+/// 4. `creating_a_bucket_with_another_configuration_is_refused`: `BucketExists` names what differs, and nothing changes.
 /// 5. `updating_a_bucket_replaces_its_configuration`: any field may change, and the entries stay.
 /// 6. `buckets_are_listed_by_name`: in byte order, each once.
 /// 7. `deleting_a_bucket_deletes_everything_in_it`: one created under its name is empty.
@@ -64,7 +64,7 @@ pub enum At {
 /// 34. `a_batch_may_mix_operations`: puts, deletes and purges, on present and absent keys.
 /// 35. `a_batch_with_a_failing_expectation_writes_nothing`: no entry, no marker, no change.
 /// 36. `an_empty_batch_is_refused`: `BatchEmpty`.
-/// 37. `the_longest_batch_commits`: 1000 operations, all there afterwards.
+/// 37. `the_longest_batch_commits`: as the capability says: 1000 operations where nothing stands against it.
 /// 38. `a_longer_batch_is_refused_whole`: `BatchTooLong`, and none of it is written.
 /// 39. `a_key_twice_in_a_batch_is_refused`: `DuplicateKey`, and none of it is written.
 /// 40. `a_batch_of_too_many_bytes_is_refused`: `BatchTooLarge`, and none of it is written.
@@ -169,47 +169,49 @@ pub enum At {
 ///
 /// # Watches
 /// 125. `a_watch_from_now_sees_what_is_committed_next`: nothing before, and nothing is missed.
-/// 126. `a_watch_sees_every_change_once_in_order`: puts, deletes and purges.
-/// 127. `a_change_shows_its_whole_record`: the same that a read or the history shows.
-/// 128. `a_watch_begins_with_the_latest_values`: every live one once, then `InitialDone`.
-/// 129. `a_watch_of_an_empty_bucket_has_an_initial_end`: for latest values and for history.
-/// 130. `a_watch_begins_with_history`: every kept record, markers too, those of a key in order.
-/// 131. `a_watch_from_a_revision_includes_it`: and has no `InitialDone`.
-/// 132. `a_watch_from_a_gap_begins_after_it`: with the first change there is.
-/// 133. `a_watch_from_the_next_revision_waits_for_it`: later ones are refused with `FutureRevision`.
-/// 134. `a_watch_from_a_revision_sees_what_is_no_longer_kept`: overwritten or purged.
-/// 135. `a_watch_from_before_the_feed_says_compacted`: `oldest` is where it can start.
-/// 136. `a_watch_resumed_in_a_recreated_bucket_says_compacted`: what was lost is not passed over.
-/// 137. `a_batch_is_delivered_together_and_marked`: its parts in order, with their places.
-/// 138. `a_change_can_be_read_once_it_is_delivered`: or a newer one.
-/// 139. `watches_do_not_disturb_each_other`: each sees everything.
-/// 140. `a_watch_sees_its_own_bucket_only`: whatever others do.
-/// 141. `a_watch_ends_when_its_bucket_is_deleted`: with `BucketNotFound`, also if it is created again.
-/// 142. `dropping_a_watch_frees_it`: the bucket no longer counts it.
-/// 143. `a_slow_watch_misses_nothing_or_is_told`: it sees everything in order, or `Compacted`.
+/// 126. `a_waiting_watch_is_woken`: by a change that passes its filters.
+/// 127. `a_watch_sees_every_change_once_in_order`: puts, deletes and purges.
+/// 128. `a_change_shows_its_whole_record`: the same that a read or the history shows.
+/// 129. `a_watch_begins_with_the_latest_values`: every live one once, then `InitialDone`.
+/// 130. `a_watch_of_an_empty_bucket_has_an_initial_end`: for latest values and for history.
+/// 131. `a_watch_begins_with_history`: every kept record, markers too, those of a key in order.
+/// 132. `a_watch_from_a_revision_includes_it`: and has no `InitialDone`.
+/// 133. `a_watch_from_a_gap_begins_after_it`: with the first change there is.
+/// 134. `a_watch_from_the_next_revision_waits_for_it`: later ones are refused with `FutureRevision`.
+/// 135. `a_watch_from_a_revision_sees_what_is_no_longer_kept`: overwritten or purged.
+/// 136. `a_watch_from_before_the_feed_says_compacted`: `oldest` is where it can start.
+/// 137. `a_watch_resumed_in_a_recreated_bucket_says_compacted`: what was lost is not passed over.
+/// 138. `a_batch_is_delivered_together_and_marked`: its parts in order, with their places.
+/// 139. `a_change_can_be_read_once_it_is_delivered`: or a newer one.
+/// 140. `watches_do_not_disturb_each_other`: each sees everything.
+/// 141. `a_watch_sees_its_own_bucket_only`: whatever others do.
+/// 142. `a_watch_ends_when_its_bucket_is_deleted`: with `BucketNotFound`, also if it is created again.
+/// 143. `dropping_a_watch_frees_it`: the bucket no longer counts it.
+/// 144. `a_slow_watch_misses_nothing_or_is_told`: it sees everything in order, or `Compacted`.
 ///
 /// # Filters of watches
-/// 144. `a_watch_of_one_key_sees_that_key_only`: by a filter without wildcards.
-/// 145. `a_watch_takes_wildcards`: `*` and `>`, as scans do.
-/// 146. `overlapping_filters_deliver_once`: a change that passes several is one change.
-/// 147. `initial_values_pass_the_filters`: `InitialDone` comes even if none does.
-/// 148. `a_filter_sees_its_parts_of_a_batch`: with their places in the whole.
-/// 149. `too_many_filters_are_refused`: `TooManyFilters` from 65 on.
+/// 145. `a_watch_of_one_key_sees_that_key_only`: by a filter without wildcards.
+/// 146. `a_watch_takes_wildcards`: `*` and `>`, as scans do.
+/// 147. `overlapping_filters_deliver_once`: a change that passes several is one change.
+/// 148. `initial_values_pass_the_filters`: `InitialDone` comes even if none does.
+/// 149. `a_filter_sees_its_parts_of_a_batch`: with their places in the whole.
+/// 150. `too_many_filters_are_refused`: `TooManyFilters` from 65 on.
 ///
 /// # Races
-/// 150. `of_concurrent_creators_of_a_key_exactly_one_wins`: the others have its revision in their conflict.
-/// 151. `concurrent_increments_lose_nothing`: by expecting the revision that was read.
-/// 152. `a_reader_never_sees_half_a_batch`: nor does a scan.
-/// 153. `of_concurrent_creators_of_a_bucket_one_wins`: and equal ones find the same bucket.
-/// 154. `a_bucket_deleted_under_its_writers_stays_deleted`: they see `BucketNotFound`, and its namesake is empty.
-/// 155. `latest_values_join_changes_without_gap_or_duplicate`: while others write.
-/// 156. `a_watch_from_a_revision_keeps_up_with_writers`: every change once, in order.
-/// 157. `concurrent_watchers_see_the_same_order`: that of revisions.
+/// 151. `of_concurrent_creators_of_a_key_exactly_one_wins`: the others have its revision in their conflict.
+/// 152. `concurrent_increments_lose_nothing`: by expecting the revision that was read.
+/// 153. `a_reader_never_sees_half_a_batch`: nor does a scan.
+/// 154. `of_concurrent_creators_of_a_bucket_one_wins`: and equal ones find the same bucket.
+/// 155. `a_bucket_deleted_under_its_writers_stays_deleted`: they see `BucketNotFound`, and its namesake is empty.
+/// 156. `latest_values_join_changes_without_gap_or_duplicate`: while others write.
+/// 157. `a_watch_from_a_revision_keeps_up_with_writers`: every change once, in order.
+/// 158. `concurrent_watchers_see_the_same_order`: that of revisions.
+/// 159. `batches_of_concurrent_writers_are_delivered_whole`: no change comes between two parts of one.
 ///
 /// # Closing
-/// 158. `a_closed_engine_refuses_every_call`: `Closed`.
-/// 159. `closing_ends_every_watch`: with `Closed`.
-/// 160. `closing_twice_is_fine`: the second time changes nothing.
+/// 160. `a_closed_engine_refuses_every_call`: `Closed`.
+/// 161. `closing_ends_every_watch`: with `Closed`.
+/// 162. `closing_twice_is_fine`: the second time changes nothing.
 #[async_trait]
 pub trait Engine: fmt::Debug + Send + Sync {
     /// What this engine can do.

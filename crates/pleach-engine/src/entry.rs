@@ -165,3 +165,6 @@ impl BatchPart {
         self.index + 1 == self.size
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,7 +89,7 @@ pub enum InvalidName {
     /// It begins as only the stores' own keys do.
     #[error("{text:?} starts with `_kv`, which is reserved")]
     Reserved {
-        /// The key.
+        /// Its beginning.
         text: String,
     },
 }

@@ -95,3 +95,6 @@ impl FromStr for KeyFilter {
         Self::parse(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

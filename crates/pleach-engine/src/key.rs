@@ -26,7 +26,7 @@ impl Key {
     pub fn parse(text: impl AsRef<str>) -> Result<Self, InvalidName> {
         let key = Self::parse_reserved(text)?;
         if key.is_reserved() {
-            return Err(InvalidName::Reserved { text: key.to_string() });
+            return Err(InvalidName::Reserved { text: excerpt(key.as_str()) });
         }
         Ok(key)
     }
@@ -139,3 +139,6 @@ pub(crate) fn excerpt(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

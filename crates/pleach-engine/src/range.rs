@@ -159,3 +159,6 @@ impl From<KeyRange> for Selection {
         Self::range(range)
     }
 }
+
+#[cfg(test)]
+mod tests;

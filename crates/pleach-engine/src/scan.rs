@@ -186,3 +186,6 @@ impl PageCursor {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,8 @@ pub enum WatchStart {
     /// [`WatchEvent::InitialDone`], also if there was none; then every later change.
     Latest,
     /// With every kept record of every key, markers too, those of one key in order; then
-    /// [`WatchEvent::InitialDone`]; then every later change.
+    /// [`WatchEvent::InitialDone`]; then every later change. Initial records, like latest values, come as
+    /// if each had been committed alone, since the rest of its batch may not be there.
     History,
     /// With the change at this revision, or the first after it.
     Revision(Revision),

@@ -65,7 +65,9 @@ impl Bucket {
         if let Some(answer) = self.answers().and_then(|answers| answers.get(&key)) {
             return Ok(answer);
         }
-        Ok(self.engine().read(&self.name, &key, At::Latest).await?)
+        let found = self.engine().read(&self.name, &key, At::Latest).await?;
+        self.shown(found.as_ref().map(|entry| entry.revision)).await?;
+        Ok(found)
     }
 
     /// Returns the entry that a key had once `revision` had been committed, if it had one that has not
@@ -82,7 +84,9 @@ impl Bucket {
     /// # Errors
     /// What the engine could not do.
     pub async fn history(&self, key: impl IntoKey) -> Result<Vec<Entry>, Error> {
-        Ok(self.engine().history(&self.name, &key.into_key()?).await?)
+        let records = self.engine().history(&self.name, &key.into_key()?).await?;
+        self.shown(records.last().map(|record| record.revision)).await?;
+        Ok(records)
     }
 
     /// Reads the live entries of `selection` in key order, all from one snapshot, page by page as they are
@@ -108,7 +112,9 @@ impl Bucket {
     /// # Errors
     /// `InvalidPageToken`, `PageLimit`, `Compacted` if the snapshot is gone, or what the engine could not do.
     pub async fn scan_page(&self, query: ScanQuery) -> Result<Page, Error> {
-        Ok(self.engine().scan(&self.name, query).await?)
+        let page = self.engine().scan(&self.name, query).await?;
+        self.shown(None).await?;
+        Ok(page)
     }
 
     /// Lists the keys of `selection` that have live values, in order, all from one snapshot.
@@ -134,7 +140,9 @@ impl Bucket {
         if let Some(answer) = self.answers().and_then(|answers| answers.count(&selection)) {
             return Ok(answer);
         }
-        Ok(self.engine().count(&self.name, selection).await?)
+        let count = self.engine().count(&self.name, selection).await?;
+        self.shown(None).await?;
+        Ok(count)
     }
 
     /// Delivers the changes of the keys that pass `filter`, from now on.
@@ -204,6 +212,18 @@ impl Bucket {
     /// What a cache can answer now, if there is one.
     fn answers(&self) -> Option<Answers<'_>> {
         self.cache()?.answers()
+    }
+
+    /// Tells the cache, if there is one, what the engine has shown: a record, or how things are now. Reads from
+    /// memory must not go back behind that.
+    async fn shown(&self, record: Option<Revision>) -> Result<(), Error> {
+        let Some(cache) = self.cache().filter(|cache| cache.is_alive()) else { return Ok(()) };
+        let newest = match record {
+            Some(revision) => revision,
+            None => self.engine().bucket(&self.name).await?.last_revision,
+        };
+        cache.knows_of(newest);
+        Ok(())
     }
 
     pub(crate) fn engine(&self) -> &dyn Engine {

@@ -54,7 +54,7 @@ impl Store {
     /// Opens the store that `url` names: `file:PATH` or `mem:`.
     ///
     /// # Errors
-    /// [`Error::Url`] for any other, and those of [`Store::open`].
+    /// [`Error::Url`] for any other, or why the engine could not open it.
     pub async fn connect(url: impl IntoStoreUrl) -> Result<Self, Error> {
         Self::connect_with(url, OpenOptions::default()).await
     }

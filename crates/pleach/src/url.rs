@@ -7,7 +7,7 @@ use pleach_engine::ErrorKind;
 /// Where a store is: `file:PATH` or `mem:`.
 ///
 /// The path is taken as it is written, relative or absolute, without percent-decoding; `file:///srv/data`
-/// means the same as `file:/srv/data`.
+/// means the same as `file:/srv/data`. A path that is not UTF-8 has no exact text; make it with the variant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreUrl {

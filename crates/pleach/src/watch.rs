@@ -13,12 +13,13 @@ use crate::Error;
 /// It is a [`Stream`]; [`Watch::next`] needs no other crate. After an error it ends; dropping it frees
 /// everything it holds. It buffers nothing itself: a watcher that is too slow is told so by the engine.
 pub struct Watch {
-    stream: WatchStream,
+    /// None once it has ended: an engine's stream need not be asked again then.
+    stream: Option<WatchStream>,
 }
 
 impl Watch {
     pub(crate) fn new(stream: WatchStream) -> Self {
-        Self { stream }
+        Self { stream: Some(stream) }
     }
 
     /// Waits for the next event. None means that the watch has ended, which it does only after an error.
@@ -48,7 +49,11 @@ impl Stream for Watch {
     type Item = Result<WatchEvent, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let event = ready!(self.stream.as_mut().poll_next(context));
+        let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
+        let event = ready!(stream.as_mut().poll_next(context));
+        if !matches!(event, Some(Ok(_))) {
+            self.stream = None;
+        }
         Poll::Ready(event.map(|event| event.map_err(Error::from)))
     }
 }

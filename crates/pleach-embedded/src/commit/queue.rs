@@ -28,7 +28,11 @@ struct Pending {
 
 impl CommitQueue {
     pub(crate) fn new() -> Self {
-        Self { room: Arc::new(Semaphore::new(PENDING_KIB_MAX)), state: Mutex::default(), filled: Condvar::new() }
+        Self {
+            room: Arc::new(Semaphore::new(PENDING_KIB_MAX)),
+            state: Mutex::default(),
+            filled: Condvar::new(),
+        }
     }
 
     /// Waits until there is room for a request of `bytes`.
@@ -102,7 +106,8 @@ impl GroupQueue {
     /// Takes the next group, or waits for one; none once closed and empty.
     pub(crate) fn take(&self) -> Option<Group> {
         let waiting = |groups: &mut Groups| groups.waiting.is_empty() && !groups.closed;
-        let mut groups = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
+        let mut groups =
+            self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
         groups.waiting.pop_front()
     }
 

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pleach_engine::{BucketConfig, BucketName, CheckedBatch, CommitError, Committed, EngineError, Key, Revision};
+use pleach_engine::{
+    BucketConfig, BucketName, CheckedBatch, CommitError, Committed, EngineError, Key, Revision,
+};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::catalog::Bucket;

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pleach_engine::{
-    Action, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Conflict, Durability, EngineError,
-    Expectation, Headers, Key, Op, Operation, Revision, Timestamp,
+    Action, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Conflict, Durability,
+    EngineError, Expectation, Headers, Key, Op, Operation, Revision, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -67,7 +67,9 @@ impl Sequencer {
     fn check_writable(&self) -> Result<(), EngineError> {
         self.core.health.check_writable()?;
         match self.core.health.obstacle() {
-            Some(path) if self.core.index.backlog().sealed >= SEALED_MAX => Err(EngineError::DiskFull { path }),
+            Some(path) if self.core.index.backlog().sealed >= SEALED_MAX => {
+                Err(EngineError::DiskFull { path })
+            }
             _ => Ok(()),
         }
     }
@@ -133,7 +135,11 @@ impl Sequencer {
         self.groups.drain();
         match error {
             WriteError::Refused(error) => {
-                let path = if let EngineError::DiskFull { path } = error { path } else { self.core.directory.clone() };
+                let path = if let EngineError::DiskFull { path } = error {
+                    path
+                } else {
+                    self.core.directory.clone()
+                };
                 group.refuse(|| EngineError::DiskFull { path: path.clone() });
             }
             WriteError::Poisoned(error) => {
@@ -167,9 +173,10 @@ impl Sequencer {
             self.check(bucket, &config, operation, now)?;
         }
         let first = self.writer.last().next();
-        let records = batch.into_operations().into_iter().zip(0_u16..).map(|(operation, index)| {
-            record_of(operation, &config, first.plus(index.into()), index, now)
-        });
+        let records =
+            batch.into_operations().into_iter().zip(0_u16..).map(|(operation, index)| {
+                record_of(operation, &config, first.plus(index.into()), index, now)
+            });
         let logged = self.append(FrameKind::Commit, bucket.id, records.collect());
         self.sync |= config.durability != Durability::Buffered;
         Ok((Arc::clone(&logged), Committed { first, last: logged.last, time: now }))
@@ -231,7 +238,9 @@ impl Sequencer {
         let mut keys = Vec::new();
         for due in due {
             let newest = self.newest(bucket, &due.key)?;
-            if newest.is_some_and(|newest| newest.revision == due.revision && newest.has_expired(&config, now)) {
+            if newest
+                .is_some_and(|newest| newest.revision == due.revision && newest.has_expired(&config, now))
+            {
                 keys.push(due.key.clone());
             }
         }
@@ -309,11 +318,7 @@ impl Sequencer {
                 None => (RecordKind::CreateBucket, catalog.next_id(), name, Some(config)),
             },
             BucketChange::Update(name, config) => {
-                let bucket = catalog.get(&name)?;
-                if *bucket.config() == config {
-                    return Ok((None, Some(name)));
-                }
-                (RecordKind::UpdateBucket, bucket.id, name, Some(config))
+                (RecordKind::UpdateBucket, catalog.get(&name)?.id, name, Some(config))
             }
             BucketChange::Delete(name) => (RecordKind::DeleteBucket, catalog.get(&name)?.id, name, None),
         };
@@ -344,7 +349,13 @@ impl Sequencer {
     }
 }
 
-fn record_of(operation: Operation, config: &BucketConfig, revision: Revision, index: u16, time: Timestamp) -> Record {
+fn record_of(
+    operation: Operation,
+    config: &BucketConfig,
+    revision: Revision,
+    index: u16,
+    time: Timestamp,
+) -> Record {
     let Operation { key, action, headers, .. } = operation;
     let (op, value, expires) = match action {
         Action::Put { value, expiry } => (Op::Put, value, expiry.moment(time)),

@@ -129,7 +129,12 @@ impl Frame {
     }
 
     /// Reads the records of a frame whose header has been read. None means that the bytes are damaged.
-    pub(crate) fn decode(header: FrameHeader, mut body: Bytes, binding: Binding, offset: u64) -> Option<Self> {
+    pub(crate) fn decode(
+        header: FrameHeader,
+        mut body: Bytes,
+        binding: Binding,
+        offset: u64,
+    ) -> Option<Self> {
         let mut records = Vec::with_capacity(header.records.into());
         let mut place = offset + FrameHeader::BYTES as u64;
         while !body.is_empty() {

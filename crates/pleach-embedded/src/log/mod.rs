@@ -99,7 +99,9 @@ impl Log {
                 return Err(segment.damaged(16, "the segment belongs to another store"));
             }
             if segment.header.first != first {
-                return Err(segment.damaged(32, format!("the segment is that of revision {}", segment.header.first)));
+                return Err(
+                    segment.damaged(32, format!("the segment is that of revision {}", segment.header.first))
+                );
             }
             segments.insert(first, Arc::new(segment));
         }
@@ -122,7 +124,11 @@ impl Log {
                 }
                 (Some((expected, _)), _) => {
                     let path = self.directory.join(Segment::file_name(expected));
-                    return Err(EngineError::Corrupt { path, offset: 0, what: "the segment is missing".into() });
+                    return Err(EngineError::Corrupt {
+                        path,
+                        offset: 0,
+                        what: "the segment is missing".into(),
+                    });
                 }
                 (None, _) => {
                     return Err(segment.damaged(48, "the segment says it is the first, and is not"));
@@ -163,16 +169,30 @@ impl Log {
     }
 
     /// Reads one record, which must be of `key` and `revision`.
-    pub(crate) fn read(&self, position: Position, key: &Key, revision: Revision) -> Result<Record, EngineError> {
+    pub(crate) fn read(
+        &self,
+        position: Position,
+        key: &Key,
+        revision: Revision,
+    ) -> Result<Record, EngineError> {
         let segment = self.lock_read().get(&position.segment).cloned();
         let Some(segment) = segment else {
             let path = self.directory.join(Segment::file_name(position.segment));
-            return Err(EngineError::Corrupt { path, offset: position.offset, what: "the segment is missing".into() });
+            return Err(EngineError::Corrupt {
+                path,
+                offset: position.offset,
+                what: "the segment is missing".into(),
+            });
         };
         let bytes = segment.read(position.offset, position.len as usize)?;
         Record::decode(&bytes, revision, segment.binding().of(position.offset, revision))
             .filter(|record| record.key == *key)
-            .ok_or_else(|| segment.damaged(position.offset, format!("the record of {key} at revision {revision} is unreadable")))
+            .ok_or_else(|| {
+                segment.damaged(
+                    position.offset,
+                    format!("the record of {key} at revision {revision} is unreadable"),
+                )
+            })
     }
 
     fn lock_read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<Revision, Arc<Segment>>> {

@@ -3,9 +3,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pleach_engine::{EngineError, Revision};
 
+use super::Log;
 use super::frame::{Frame, FrameHeader};
 use super::segment::{Segment, SegmentHeader};
-use super::Log;
 
 /// How much of a segment is read at a time.
 const WINDOW_BYTES: usize = 256 * 1024;

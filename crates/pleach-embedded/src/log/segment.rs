@@ -101,7 +101,11 @@ impl Segment {
     }
 
     /// Makes a new segment that is there in full or not at all, whenever the machine stops.
-    pub(crate) fn create(disk: &dyn Disk, directory: &Path, header: SegmentHeader) -> Result<Self, EngineError> {
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        directory: &Path,
+        header: SegmentHeader,
+    ) -> Result<Self, EngineError> {
         let path = directory.join(Self::file_name(header.first));
         let temporary = path.with_extension("tmp");
         match disk.remove(&temporary) {

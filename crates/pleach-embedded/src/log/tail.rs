@@ -3,9 +3,9 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use pleach_engine::{EngineError, Revision, Timestamp};
 
+use super::Log;
 use super::frame::{FRAME_ALIGNMENT, Frame, FrameHeader, FrameKind};
 use super::segment::{Segment, SegmentHeader};
-use super::Log;
 use crate::disk::io_error;
 
 /// The end of the log, as it was found when the store was opened.

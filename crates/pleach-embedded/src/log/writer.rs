@@ -127,7 +127,10 @@ impl LogWriter {
             return Ok(());
         }
         // After a failed sync the kernel may have dropped the pages: trying again would prove nothing.
-        self.segment.file.sync().map_err(|error| WriteError::Poisoned(io_error("sync", &self.segment.path)(error)))?;
+        self.segment
+            .file
+            .sync()
+            .map_err(|error| WriteError::Poisoned(io_error("sync", &self.segment.path)(error)))?;
         self.durable.fetch_max(self.written.get(), Ordering::AcqRel);
         Ok(())
     }

@@ -1,3 +1,10 @@
-//! The embedded engine keeps every promise, and keeps its data.
+//! The embedded engine keeps every promise, and keeps its data whatever happens to the process or the files.
 
 mod conformance;
+mod crash;
+mod damage;
+mod disk_full;
+mod model;
+mod opening;
+mod reopening;
+mod store;

@@ -75,7 +75,7 @@ impl Case {
 
     /// A while that is short for the suite and long for the engine, `times` over.
     pub(super) fn a_while(&self, times: u32) -> Duration {
-        self.subject.while_ * times
+        self.subject.pause * times
     }
 
     /// Lets time pass.

@@ -32,13 +32,11 @@ pub(super) async fn closing_ends_every_watch(case: Case) {
     let mut waiting = bucket.watch(WatchStart::Now).await;
     let mut begun = bucket.watch(WatchStart::Latest).await;
     begun.initial().await;
-    let waiter = tokio::task::spawn_blocking({
-        let runtime = tokio::runtime::Handle::current();
-        move || runtime.block_on(async move { waiting.end().await })
-    });
-    case.engine().close().await.unwrap();
+    let close = async { case.engine().close().await.unwrap() };
+    let ended = waiting.woken_by(close).await;
+    assert!(matches!(ended, Some(Err(EngineError::Closed))), "{ended:?}");
+    assert!(waiting.item().await.is_none());
     assert!(matches!(begun.end().await, EngineError::Closed));
-    assert!(matches!(waiter.await.unwrap(), EngineError::Closed));
 }
 
 pub(super) async fn closing_twice_is_fine(case: Case) {

@@ -1,13 +1,13 @@
 use super::case::{Case, put_new, put_over, told};
-use crate::{BatchPart, Op, WatchStart};
+use crate::{BatchPart, Op, WatchEvent, WatchStart};
 
 pub(super) async fn expiry_is_delivered_as_a_change(case: Case) {
     let (bucket, ttl) = (case.bucket().await, case.a_while(1));
     let mut watch = bucket.watch(WatchStart::Now).await;
     let written = bucket.put_for("a", "1", ttl).await;
     assert_eq!(watch.next().await, "put a=1");
-    case.advance(ttl).await;
-    let change = watch.change().await;
+    let expiry = watch.woken_by(case.advance(ttl)).await;
+    let Some(Ok(WatchEvent::Change(change))) = expiry else { panic!("expected the expiry, got {expiry:?}") };
     assert_eq!(told(&change.entry), "expire a");
     assert!(change.entry.revision > written);
     assert_eq!((change.entry.expires, change.batch), (None, BatchPart::SINGLE));

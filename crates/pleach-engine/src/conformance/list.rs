@@ -30,7 +30,7 @@ pub enum Need {
     SnapshotScans,
     /// [`Capabilities::complete_feed`].
     CompleteFeed,
-    /// Batches of more than one operation.
+    /// Batches of a hundred operations.
     Batches,
     /// History of more than one record.
     History,
@@ -43,7 +43,7 @@ impl Need {
             Self::ReadsOwnWrites => capabilities.reads_own_writes,
             Self::SnapshotScans => capabilities.snapshot_scans,
             Self::CompleteFeed => capabilities.complete_feed,
-            Self::Batches => capabilities.batch_operations_max >= crate::BATCH_OPERATIONS_MAX,
+            Self::Batches => capabilities.batch_operations_max >= 100,
             Self::History => capabilities.history_max >= crate::HISTORY_MAX,
         }
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Need {
             Self::ReadsOwnWrites => "reads_own_writes",
             Self::SnapshotScans => "snapshot_scans",
             Self::CompleteFeed => "complete_feed",
-            Self::Batches => "batch_operations_max of 1000",
+            Self::Batches => "batch_operations_max of 100",
             Self::History => "history_max of 64",
         })
     }
@@ -118,7 +118,7 @@ macro_rules! __each_promise {
             a_bucket_remembers_its_configuration: "its description and the list of buckets show every field.";
             creating_a_bucket_again_finds_it: "with an equal configuration; its entries stay.";
             creating_a_bucket_with_another_configuration_is_refused:
-                "`BucketExists` names the fields that differ, and nothing changes.";
+                "`BucketExists` names what differs, and nothing changes.";
             updating_a_bucket_replaces_its_configuration: "any field may change, and the entries stay.";
             buckets_are_listed_by_name: "in byte order, each once.";
             deleting_a_bucket_deletes_everything_in_it: "one created under its name is empty.";
@@ -155,7 +155,7 @@ macro_rules! __each_promise {
             a_batch_may_mix_operations: "puts, deletes and purges, on present and absent keys." [Batches];
             a_batch_with_a_failing_expectation_writes_nothing: "no entry, no marker, no change." [Batches];
             an_empty_batch_is_refused: "`BatchEmpty`.";
-            the_longest_batch_commits: "1000 operations, all there afterwards." [Batches];
+            the_longest_batch_commits: "as the capability says: 1000 operations where nothing stands against it." [Batches];
             a_longer_batch_is_refused_whole: "`BatchTooLong`, and none of it is written.";
             a_key_twice_in_a_batch_is_refused: "`DuplicateKey`, and none of it is written." [Batches];
             a_batch_of_too_many_bytes_is_refused: "`BatchTooLarge`, and none of it is written." [Batches];
@@ -260,6 +260,7 @@ macro_rules! __each_promise {
         }
         "Watches" watches {
             a_watch_from_now_sees_what_is_committed_next: "nothing before, and nothing is missed.";
+            a_waiting_watch_is_woken: "by a change that passes its filters.";
             a_watch_sees_every_change_once_in_order: "puts, deletes and purges.";
             a_change_shows_its_whole_record: "the same that a read or the history shows.";
             a_watch_begins_with_the_latest_values: "every live one once, then `InitialDone`.";
@@ -296,6 +297,7 @@ macro_rules! __each_promise {
             latest_values_join_changes_without_gap_or_duplicate: "while others write.";
             a_watch_from_a_revision_keeps_up_with_writers: "every change once, in order." [CompleteFeed];
             concurrent_watchers_see_the_same_order: "that of revisions.";
+            batches_of_concurrent_writers_are_delivered_whole: "no change comes between two parts of one." [Batches];
         }
         "Closing" closing {
             a_closed_engine_refuses_every_call: "`Closed`.";

@@ -248,6 +248,7 @@ async fn rest(bucket: &Bucket, mut query: ScanQuery) -> Vec<Entry> {
         assert!(page.entries.len() <= query.limit);
         assert!(!page.entries.is_empty() || page.next.is_none(), "a page with a token holds something");
         entries.extend(page.entries);
+        assert!(entries.len() <= 10_000, "the pages never end");
         query.page = page.next;
         if query.page.is_none() {
             return entries;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::case::{Bucket, Case, Task, at_once, finish, key, put_new, put_over, start_together, value_text};
-use crate::{Batch, CommitError, EngineError, Entry, Revision, ScanQuery, Selection, WatchStart};
+use crate::{Batch, BatchPart, CommitError, EngineError, Entry, Revision, ScanQuery, Selection, WatchStart};
 
 /// How many do the same thing at the same time.
 const RIVALS: u32 = 8;
@@ -238,4 +238,33 @@ pub(super) async fn concurrent_watchers_see_the_same_order(case: Case) {
     finish(writing).await;
     assert!(seen[0].is_sorted_by(|earlier, later| earlier < later));
     assert!(seen.iter().all(|revisions| *revisions == seen[0]));
+}
+
+pub(super) async fn batches_of_concurrent_writers_are_delivered_whole(case: Case) {
+    const BATCHES: u16 = 25;
+    const SIZE: u16 = 5;
+    let bucket = case.bucket().await;
+    let mut watch = bucket.watch(WatchStart::Now).await;
+    let write = |rival: u16| -> Task<()> {
+        let bucket = bucket.clone();
+        Box::pin(async move {
+            for _ in 0..BATCHES {
+                let puts = (0..SIZE).map(|n| super::case::put(&format!("k{rival}.{n}"), "1"));
+                bucket.commit(puts.collect::<Batch>()).await;
+            }
+        })
+    };
+    let writing = start_together((0..4).map(write).collect());
+    for _ in 0..4 * BATCHES {
+        let first = watch.change().await;
+        assert_eq!(first.batch, BatchPart { index: 0, size: SIZE });
+        let writer = first.entry.key.tokens().next().unwrap().to_owned();
+        for index in 1..SIZE {
+            let part = watch.change().await;
+            assert_eq!(part.batch, BatchPart { index, size: SIZE });
+            assert_eq!(part.entry.key.as_str(), format!("{writer}.{index}"));
+            assert_eq!(part.entry.revision, first.entry.revision.plus(u64::from(index)));
+        }
+    }
+    finish(writing).await;
 }

@@ -15,7 +15,7 @@ pub struct Subject {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) advance: Advance,
     /// A while that is short for the suite and long for the engine.
-    pub(super) while_: Duration,
+    pub(super) pause: Duration,
     /// Whether time stands still unless the suite lets it pass.
     pub(super) exact: bool,
     _keep: Vec<Box<dyn Any + Send>>,
@@ -28,8 +28,8 @@ impl Subject {
             clock.advance(duration);
             Box::pin(std::future::ready(()))
         });
-        let while_ = engine.capabilities().ttl_resolution.max(Duration::from_secs(1));
-        Self { engine, advance, while_, exact: true, _keep: Vec::new() }
+        let pause = engine.capabilities().ttl_resolution.max(Duration::from_secs(1));
+        Self { engine, advance, pause, exact: true, _keep: Vec::new() }
     }
 
     /// An engine on a clock that cannot be moved: the suite sleeps where time must pass.
@@ -37,8 +37,8 @@ impl Subject {
     pub fn with_real_clock(engine: Arc<dyn Engine>) -> Self {
         let resolution = engine.capabilities().ttl_resolution;
         let advance: Advance = Box::new(move |duration| Box::pin(tokio::time::sleep(duration + resolution)));
-        let while_ = (2 * resolution).max(Duration::from_millis(400));
-        Self { engine, advance, while_, exact: false, _keep: Vec::new() }
+        let pause = (2 * resolution).max(Duration::from_millis(400));
+        Self { engine, advance, pause, exact: false, _keep: Vec::new() }
     }
 
     /// The same, which keeps something alive until its promise has been checked, such as a directory.

@@ -12,6 +12,22 @@ pub(super) async fn a_watch_from_now_sees_what_is_committed_next(case: Case) {
     }
 }
 
+pub(super) async fn a_waiting_watch_is_woken(case: Case) {
+    let bucket = case.bucket().await;
+    let mut watch = bucket.watch_by(&["a"], WatchStart::Latest).await;
+    watch.initial().await;
+    for round in 0..3 {
+        let commit = async {
+            bucket.put("b", "1").await;
+            bucket.put("a", &round.to_string()).await;
+        };
+        let Some(Ok(WatchEvent::Change(change))) = watch.woken_by(commit).await else {
+            panic!("a change comes")
+        };
+        assert_eq!(told(&change.entry), format!("put a={round}"));
+    }
+}
+
 pub(super) async fn a_watch_sees_every_change_once_in_order(case: Case) {
     let bucket = case.bucket().await;
     let mut watch = bucket.watch(WatchStart::Now).await;
@@ -36,11 +52,11 @@ pub(super) async fn a_watch_sees_every_change_once_in_order(case: Case) {
 }
 
 pub(super) async fn a_change_shows_its_whole_record(case: Case) {
-    let bucket = case.bucket().await;
+    let bucket = case.bucket_with_ttl(case.a_while(100)).await;
     let mut headers = Headers::new();
     headers.set("Origin", "here").unwrap();
     let mut watch = bucket.watch(WatchStart::Now).await;
-    let operation = put("a", "1").with_headers(headers).expiring(Expiry::After(case.a_while(100)));
+    let operation = put("a", "1").with_headers(headers).expiring(Expiry::After(case.a_while(200)));
     bucket.commit(operation).await;
     let change = watch.change().await;
     assert_eq!(Some(change.entry), bucket.get("a").await);
@@ -234,8 +250,9 @@ pub(super) async fn a_watch_ends_when_its_bucket_is_deleted(case: Case) {
     let bucket = case.bucket().await;
     let mut watch = bucket.watch(WatchStart::Now).await;
     let mut other = bucket.watch(WatchStart::Now).await;
-    bucket.remove().await;
-    assert!(matches!(watch.end().await, EngineError::BucketNotFound { .. }));
+    let ended = watch.woken_by(bucket.remove()).await;
+    assert!(matches!(ended, Some(Err(EngineError::BucketNotFound { .. }))), "{ended:?}");
+    assert!(watch.item().await.is_none());
     case.engine().create_bucket(&bucket.name, case.config()).await.unwrap();
     bucket.put("a", "1").await;
     assert!(matches!(other.end().await, EngineError::BucketNotFound { .. }));
@@ -264,8 +281,8 @@ pub(super) async fn dropping_a_watch_frees_it(case: Case) {
 }
 
 pub(super) async fn a_slow_watch_misses_nothing_or_is_told(case: Case) {
-    const BATCHES: u64 = 20;
-    const BATCH: u64 = 1000;
+    const BATCHES: u64 = 200;
+    const BATCH: u64 = 100;
     let bucket = case.bucket().await;
     let mut watch = bucket.watch(WatchStart::Now).await;
     for batch in 0..BATCHES {

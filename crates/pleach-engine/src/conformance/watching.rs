@@ -1,12 +1,18 @@
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use tokio::sync::Notify;
 
 use super::case::told;
 use crate::{Change, EngineError, Entry, Revision, WatchEvent, WatchStream};
 
 /// How long an event that must come may take.
-const EVENT_TIMEOUT: Duration = Duration::from_secs(30);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open watch that expects its events to come soon.
 pub(super) struct Watching {
@@ -25,9 +31,34 @@ impl Watching {
     }
 
     /// What comes next: none if the watch has ended.
+    #[allow(clippy::disallowed_methods, reason = "a time-out of the suite, whatever clock the engine has")]
     pub(super) async fn item(&mut self) -> Option<Result<WatchEvent, EngineError>> {
-        let item = tokio::time::timeout(EVENT_TIMEOUT, self.events.next()).await;
-        item.unwrap_or_else(|_| panic!("no event came within {EVENT_TIMEOUT:?}"))
+        // The time-out is looked at first, so that an event nobody was woken for comes too late.
+        let late = pin!(tokio::time::sleep(EVENT_TIMEOUT));
+        match select(late, self.events.next()).await {
+            Either::Left(_) => panic!("no event came within {EVENT_TIMEOUT:?}"),
+            Either::Right((item, _)) => item,
+        }
+    }
+
+    /// What comes next, and only comes because of `cause`: whoever waits for it is woken.
+    pub(super) async fn woken_by(
+        &mut self,
+        cause: impl Future<Output = ()>,
+    ) -> Option<Result<WatchEvent, EngineError>> {
+        let bell = Arc::new(Bell(Notify::new()));
+        let waker = Waker::from(Arc::clone(&bell));
+        let mut context = Context::from_waker(&waker);
+        let early = self.events.poll_next_unpin(&mut context);
+        assert!(early.is_pending(), "nothing has happened yet, but this came: {early:?}");
+        cause.await;
+        loop {
+            let rung = tokio::time::timeout(EVENT_TIMEOUT, bell.0.notified()).await;
+            assert!(rung.is_ok(), "the waiting watch was not woken within {EVENT_TIMEOUT:?}");
+            if let Poll::Ready(item) = self.events.poll_next_unpin(&mut context) {
+                return item;
+            }
+        }
     }
 
     pub(super) async fn change(&mut self) -> Change {
@@ -88,5 +119,14 @@ impl Watching {
         let Some(Err(error)) = self.item().await else { panic!("expected the watch to end with an error") };
         assert!(self.item().await.is_none(), "nothing follows an error");
         error
+    }
+}
+
+/// A waker that can be waited for.
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
     }
 }

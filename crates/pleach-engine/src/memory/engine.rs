@@ -53,6 +53,11 @@ impl MemoryEngine {
         clock.on_jump(Arc::downgrade(&on_jump));
         Self { shared, _on_jump: on_jump }
     }
+
+    #[cfg(test)]
+    pub(super) fn has_alarm(&self) -> bool {
+        self.shared.lock().alarm.is_some()
+    }
 }
 
 impl Default for MemoryEngine {
@@ -200,14 +205,18 @@ impl Shared {
 
     /// Sees to it that a thread waits for the next expiry if anyone waits for news of it.
     fn set_alarm(self: &Arc<Self>, state: &mut State) {
-        self.alarm.notify_all();
-        if state.alarm_runs || state.watches.is_empty() || state.expiring.is_empty() {
-            return;
+        match (state.alarm, state.awaited_expiry()) {
+            (Some(set), Some(awaited)) if awaited < set => self.alarm.notify_all(),
+            (Some(_), None) => self.alarm.notify_all(),
+            (None, Some(_)) => {
+                let shared = Arc::clone(self);
+                let thread = std::thread::Builder::new().name("pleach-memory-expiry".into());
+                // Without the thread, expiry is still recorded by whichever call comes next.
+                let started = thread.spawn(move || shared.run_alarm()).is_ok();
+                state.alarm = started.then_some(Timestamp::MAX);
+            }
+            (Some(_), Some(_)) | (None, None) => {}
         }
-        let shared = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("pleach-memory-expiry".into());
-        // Without the thread, expiry is still recorded by whichever call comes next.
-        state.alarm_runs = thread.spawn(move || shared.run_alarm()).is_ok();
     }
 
     fn run_alarm(&self) {
@@ -222,13 +231,11 @@ impl Shared {
                 state = self.lock();
                 continue;
             }
-            let Some((moment, ..)) = state.expiring.first().filter(|_| !state.watches.is_empty()) else {
-                state.alarm_runs = false;
-                return;
-            };
+            state.alarm = state.awaited_expiry();
+            let Some(moment) = state.alarm else { return };
             let sleep = moment.since(now).clamp(ALARM_SLEEP_MIN, ALARM_SLEEP_MAX);
-            let woken = self.alarm.wait_timeout(state, sleep);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let slept = self.alarm.wait_timeout(state, sleep);
+            state = slept.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

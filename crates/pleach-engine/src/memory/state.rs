@@ -27,8 +27,8 @@ pub(super) struct State {
     pub(super) watches_opened: u64,
     /// Whom to wake once the lock is released.
     pub(super) woken: Vec<Waker>,
-    /// Whether a thread waits for the next expiry.
-    pub(super) alarm_runs: bool,
+    /// The moment that a thread waits for, if there is one.
+    pub(super) alarm: Option<Timestamp>,
 }
 
 impl State {
@@ -44,7 +44,7 @@ impl State {
             watches: BTreeMap::new(),
             watches_opened: 0,
             woken: Vec::new(),
-            alarm_runs: false,
+            alarm: None,
         }
     }
 
@@ -63,6 +63,11 @@ impl State {
             };
             self.append(&bucket, marker, BatchPart::SINGLE);
         }
+    }
+
+    /// The next expiry, if there is one and anyone waits for news of it.
+    pub(super) fn awaited_expiry(&self) -> Option<Timestamp> {
+        self.expiring.first().filter(|_| !self.watches.is_empty()).map(|(moment, ..)| *moment)
     }
 
     pub(super) fn bucket(&self, name: &BucketName) -> Result<&Bucket, EngineError> {

@@ -42,7 +42,8 @@ impl Default for CacheOptions {
 ///
 /// **Its own writes.** A write through this handle or a clone of it is seen by the next read through them:
 /// the cache remembers the revision of the write, and until the watch has delivered it, reads go to the
-/// bucket. So it is with what a conflict has shown. Writes made elsewhere appear as soon as the watch delivers them, in order.
+/// bucket. So it is with whatever a conflict or a read from the bucket has shown: reads never go back in time.
+/// Writes made elsewhere appear as soon as the watch delivers them, in order.
 ///
 /// **Expiry.** An entry is never answered from memory once its time has come by the store's clock; from then
 /// until the watch reports it expired, reads that meet it go to the bucket. A TTL that is given to the whole
@@ -145,10 +146,17 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
+    /// What may be answered from memory; none if nothing may.
     pub(crate) fn answers(&self) -> Option<Answers<'_>> {
         self.view.answers()
     }
 
+    /// Whether it answers now or may answer later.
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(self.view.phase(), Phase::Building | Phase::Ready)
+    }
+
+    /// From now on, what is older than `revision` is no answer.
     pub(crate) fn knows_of(&self, revision: Revision) {
         self.view.require(revision);
     }

@@ -7,7 +7,7 @@
 //! | keys of | with | stored as | in the same order |
 //! |---|---|---|---|
 //! | legal text | [`Plain`] | `user.42` | yes |
-//! | any text or bytes, tokens at `.` | [`Escape`] | `caf` `zc3` `za9` | yes |
+//! | any text or bytes, tokens at `.` | [`Escape`] | `cafzc3za9` | yes |
 //! | absolute paths, tokens at `/` | [`Path`] | `srv.www-20data` | yes |
 //! | any text or bytes, one token | [`Base64Url`] | `Y2Fmw6k` | no |
 //!

@@ -74,6 +74,8 @@ impl Line {
         if text.trim_ascii().is_empty() {
             return Ok(Self::Nothing);
         }
+        // To serde an array is as good as an object, field by field; here it is not.
+        ensure!(text.trim_ascii_start().starts_with(b"{"), "this is no JSON object");
         let MaybeEvent { event } =
             serde_json::from_slice(text).map_err(json_error).context("this is no JSON object")?;
         if event.is_some() {

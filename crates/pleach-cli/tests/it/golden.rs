@@ -1,0 +1,113 @@
+//! Help and typical errors, word for word. `PLEACH_GOLDEN=write cargo test -p pleach-cli` writes them anew.
+
+use std::fs;
+use std::path::Path;
+
+use crate::given::{Given, given};
+
+#[test]
+fn help_is_what_it_was() {
+    let given = given("");
+    for command in [
+        "",
+        "kv",
+        "kv bucket",
+        "kv bucket add",
+        "kv bucket ls",
+        "kv bucket info",
+        "kv bucket edit",
+        "kv bucket rm",
+        "kv get",
+        "kv put",
+        "kv create",
+        "kv update",
+        "kv del",
+        "kv purge",
+        "kv history",
+        "kv revert",
+        "kv ls",
+        "kv watch",
+        "kv compact",
+        "kv export",
+        "kv import",
+        "completions",
+        "help",
+    ] {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let by_option = given.ok(&[&words[..], &["--help"]].concat());
+        let by_command = given.ok(&[&["help"], &words[..]].concat());
+        assert_eq!(by_option, by_command, "{command}");
+        assert!(by_option.contains("Examples:"), "the help of `{command}` has no examples");
+        check(&format!("help {command}"), &by_option);
+    }
+    check("help exit-codes", &given.ok(&["help", "exit-codes"]));
+}
+
+#[test]
+fn errors_are_what_they_were() {
+    let given = given("put k 1; put k 2");
+    let mut transcript = String::new();
+    for command in [
+        "kv get b missing",
+        "kv get carts k",
+        "kv get b a..b",
+        "kv create b k 3",
+        "kv update b k 3 --revision 2",
+        "kv put b k v --ttl 200years",
+        "kv bucket add b --ttl 1h",
+        "kv bucket rm b",
+        "kv bucket edit b",
+        "kv get b k --revision 99",
+        "kv get",
+        "kv gte b k",
+        "kv revert b k 1",
+        "kv import missing.ndjson",
+        "--store redis://localhost kv get b k",
+        "--store ./data kv get b k",
+        "--store file:nowhere kv get b k",
+        "--json kv get b missing",
+        "--json kv get b a..b",
+    ] {
+        let run = given.run(&command.split(' ').collect::<Vec<_>>());
+        transcript +=
+            &format!("$ pleach {command}\n{}{}[exit code {}]\n\n", run.text(), run.stderr, run.code);
+    }
+    check("errors", &transcript);
+}
+
+/// Compares `text` with the golden file of this name, or writes that.
+fn check(name: &str, text: &str) {
+    let file = format!("{}.txt", name.trim().replace(' ', "-"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(&file);
+    if std::env::var_os("PLEACH_GOLDEN").is_some_and(|mode| mode == "write") {
+        fs::write(&path, text).unwrap();
+        return;
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        golden == text,
+        "tests/golden/{file} says\n{golden}\nbut now it is\n{text}\nIf that is right: PLEACH_GOLDEN=write cargo test -p pleach-cli"
+    );
+}
+
+/// A golden file that no test compares would go stale unseen.
+#[test]
+fn every_golden_file_is_of_a_command_that_exists() {
+    let given = given("");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for entry in fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(command) = name.strip_prefix("help").and_then(|rest| rest.strip_suffix(".txt")) else {
+            assert_eq!(name, "errors.txt");
+            continue;
+        };
+        if command != "-exit-codes" {
+            has_help(&given, command);
+        }
+    }
+}
+
+fn has_help(given: &Given, command: &str) {
+    let words: Vec<&str> = command.split('-').filter(|word| !word.is_empty()).collect();
+    given.ok(&[&["help"], &words[..]].concat());
+}

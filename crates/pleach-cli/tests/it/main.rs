@@ -1,0 +1,15 @@
+//! The binary, driven as people and scripts drive it.
+#![allow(clippy::unwrap_used, reason = "all of this is a test, its helpers too")]
+
+mod buckets;
+mod errors;
+mod export_import;
+mod given;
+mod golden;
+mod import_killed;
+mod listing;
+mod output;
+mod processes;
+mod readme;
+mod values;
+mod watching;

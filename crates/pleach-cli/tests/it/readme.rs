@@ -1,0 +1,133 @@
+//! Runs the shell sessions of the README: fenced `console` blocks, with a command after each `$ ` and what it
+//! prints below. In what is printed, `…` alone in a line stands for any lines, and elsewhere for any text.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::given::given_nothing;
+
+/// A command of a session, and what it shall print.
+#[derive(Debug, PartialEq, Eq)]
+struct Step {
+    line: usize,
+    command: String,
+    expected: Vec<String>,
+}
+
+#[test]
+fn the_shell_sessions_of_the_readme_run_as_written() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = fs::read_to_string(readme).expect("there is a README.md at the root");
+    run_sessions(&text).unwrap();
+}
+
+/// Runs all sessions in one new directory, up to the first step that prints something else.
+fn run_sessions(text: &str) -> Result<(), String> {
+    let directory = given_nothing();
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_pleach"));
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let paths =
+        env::join_paths(binary.parent().map(PathBuf::from).into_iter().chain(env::split_paths(&paths)));
+    let paths = paths.unwrap();
+    for Step { line, command, expected } in steps(text) {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("exec 2>&1\n{command}")])
+            .current_dir(directory.path())
+            .env("PATH", &paths);
+        shell.env_remove("PLEACH_STORE").stdin(Stdio::null());
+        let printed = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+        let printed: Vec<&str> = printed.lines().collect();
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        if !lines_match(&expected, &printed) {
+            let (expected, printed) = (expected.join("\n"), printed.join("\n"));
+            return Err(format!("line {line}: $ {command}\nshall print\n{expected}\nbut prints\n{printed}"));
+        }
+    }
+    Ok(())
+}
+
+/// The steps of all sessions. A command goes on in the next line after a backslash.
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut in_session = false;
+    let mut goes_on = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_session = !in_session && line.trim() == "```console";
+            goes_on = false;
+        } else if in_session && goes_on {
+            let step = steps.last_mut().expect("a command goes on");
+            step.command.push('\n');
+            step.command.push_str(line);
+            goes_on = line.ends_with('\\');
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| in_session) {
+            steps.push(Step { line: index + 1, command: command.to_owned(), expected: Vec::new() });
+            goes_on = command.ends_with('\\');
+        } else if in_session {
+            let step = steps.last_mut().expect("a session begins with a command");
+            step.expected.push(line.to_owned());
+        }
+    }
+    for step in &mut steps {
+        while step.expected.last().is_some_and(String::is_empty) {
+            step.expected.pop();
+        }
+    }
+    steps
+}
+
+fn lines_match(expected: &[&str], printed: &[&str]) -> bool {
+    match (expected, printed) {
+        ([], []) => true,
+        (["…", rest @ ..], _) => (0..=printed.len()).any(|skipped| lines_match(rest, &printed[skipped..])),
+        ([first, expected @ ..], [line, printed @ ..]) => {
+            text_matches(first, line) && lines_match(expected, printed)
+        }
+        _ => false,
+    }
+}
+
+fn text_matches(expected: &str, printed: &str) -> bool {
+    match expected.split_once('…') {
+        None => expected == printed,
+        Some((start, rest)) => printed.strip_prefix(start).is_some_and(|left| {
+            left.char_indices()
+                .map(|(at, _)| at)
+                .chain([left.len()])
+                .any(|at| text_matches(rest, &left[at..]))
+        }),
+    }
+}
+
+#[test]
+fn a_session_runs_in_one_directory_and_fails_on_any_other_output() {
+    let session = "```console\n$ pleach kv bucket add b\nbucket b is ready\n$ pleach kv get b k\nerror: …\nhelp: …\n```\n";
+    run_sessions(session).unwrap();
+    let error = run_sessions(&session.replace("ready", "red")).unwrap_err();
+    assert!(error.starts_with("line 2: $ pleach kv bucket add b\n"), "{error}");
+}
+
+#[test]
+fn sessions_are_found_with_their_commands_and_output() {
+    let text =
+        "```sh\n$ no\n```\n```console\n$ one \\\n  more\nout\n\n$ two\n```\n$ no\n```rust\n$ no\n```\n";
+    let step = |line, command: &str, expected: &[&str]| Step {
+        line,
+        command: command.into(),
+        expected: expected.iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(steps(text), [step(5, "one \\\n  more", &["out"]), step(9, "two", &[])]);
+}
+
+#[test]
+fn an_ellipsis_stands_for_anything_and_nothing_else_does() {
+    assert!(lines_match(&["a", "…", "z"], &["a", "b", "c", "z"]));
+    assert!(lines_match(&["…"], &[]));
+    assert!(lines_match(&["at … by me", "end…"], &["at 12:00 by me", "end"]));
+    assert!(!lines_match(&["a"], &["a", "b"]));
+    assert!(!lines_match(&["a", "b"], &["a"]));
+    assert!(!lines_match(&["at … by me"], &["at 12:00 by you"]));
+}

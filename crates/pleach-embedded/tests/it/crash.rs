@@ -1,0 +1,124 @@
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pleach_embedded::EmbeddedEngine;
+use pleach_engine::{Batch, Clock, Engine, Operation, SystemClock};
+use pollster::block_on;
+
+use crate::store::{Store, create, get, key, small};
+
+/// Set in the process that is going to be killed: the directory of its store.
+const CHILD: &str = "PLEACH_CRASH_CHILD";
+
+const ROUNDS: u64 = 300;
+const WRITERS: u64 = 4;
+
+#[test]
+fn a_killed_process_loses_no_acknowledged_commit_and_leaves_no_half_batch() {
+    if let Ok(directory) = std::env::var(CHILD) {
+        return write_until_killed(&directory);
+    }
+    let store = Store::new();
+    let mut acknowledged = BTreeMap::new();
+    let mut rounds_with_writes = 0;
+    for round in 0..ROUNDS {
+        // Some are killed while they are still recovering, some after thousands of commits.
+        let before = acknowledged.clone();
+        run_and_kill(&store, Duration::from_millis(round * 7919 % 90), &mut acknowledged);
+        rounds_with_writes += u64::from(before != acknowledged);
+        check(&store, &mut acknowledged, round);
+    }
+    assert!(
+        rounds_with_writes > ROUNDS / 3,
+        "only {rounds_with_writes} processes lived long enough to write"
+    );
+}
+
+/// Writes pairs of keys that always change together, and says so after each acknowledgement.
+fn write_until_killed(directory: &str) {
+    let engine =
+        EmbeddedEngine::open_with(directory, small(), Arc::new(SystemClock::new()) as Arc<dyn Clock>);
+    let engine = engine.expect("the store opens");
+    let name = create(&engine, 3);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (engine, name) = (&engine, &name);
+            scope.spawn(move || {
+                let (left, right) = (format!("w{writer}.left"), format!("w{writer}.right"));
+                let mut count: u64 =
+                    get(engine, name, &left).map_or(0, |count| count.parse().expect("a count"));
+                loop {
+                    count += 1;
+                    // Now and then a value that is too large for the index, and a commit of many keys.
+                    let filler = "x".repeat(if count % 5 == 0 { 900 } else { 0 });
+                    let mut batch = Batch::new()
+                        .put(key(&left), count.to_string())
+                        .put(key(&format!("w{writer}.filler")), filler)
+                        .put(key(&right), count.to_string());
+                    if count % 7 == 0 {
+                        batch.push(Operation::delete(key(&format!("w{writer}.gone"))));
+                    }
+                    let committed = block_on(engine.commit(name, batch)).expect("a commit");
+                    let mut out = std::io::stdout().lock();
+                    let line = writeln!(out, "ack {writer} {count} {}", committed.last);
+                    line.and_then(|()| out.flush()).expect("the parent reads");
+                }
+            });
+        }
+    });
+}
+
+fn run_and_kill(store: &Store, after: Duration, acknowledged: &mut BTreeMap<u64, (u64, u64)>) {
+    let name = "crash::a_killed_process_loses_no_acknowledged_commit_and_leaves_no_half_batch";
+    let mut child = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, store.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the child starts");
+    let output = BufReader::new(child.stdout.take().expect("its output"));
+    let reader = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let lines = output.lines().map_while(Result::ok);
+            lines.filter_map(|line| parse(&line)).collect::<Vec<_>>()
+        });
+        std::thread::sleep(after);
+        child.kill().expect("the child is killed");
+        child.wait().expect("the child ends");
+        reader.join().expect("the reader ends")
+    });
+    for (writer, count, revision) in reader {
+        acknowledged.insert(writer, (count, revision));
+    }
+}
+
+fn parse(line: &str) -> Option<(u64, u64, u64)> {
+    // The first line begins with what the test runner prints.
+    let (_, numbers) = line.split_once("ack ")?;
+    let mut words = numbers.split(' ').map(str::parse);
+    Some((words.next()?.ok()?, words.next()?.ok()?, words.next()?.ok()?))
+}
+
+fn check(store: &Store, acknowledged: &mut BTreeMap<u64, (u64, u64)>, round: u64) {
+    let engine = store.open();
+    if acknowledged.is_empty() {
+        return;
+    }
+    let name = crate::store::bucket("b");
+    let info = block_on(engine.bucket(&name)).expect("the bucket is there");
+    for (writer, (count, revision)) in acknowledged {
+        let read =
+            |side: &str| get(&engine, &name, &format!("w{writer}.{side}")).expect("it was acknowledged");
+        let (left, right) = (read("left"), read("right"));
+        assert_eq!(left, right, "round {round}: half a batch of writer {writer}");
+        let found: u64 = left.parse().expect("a count");
+        assert!(found >= *count, "round {round}: writer {writer} was told {count}, and {found} is there");
+        assert!(found <= *count + 1, "round {round}: writer {writer} wrote {found} after {count}");
+        assert!(info.last_revision.get() >= *revision, "round {round}: revision {revision} is gone");
+        // What has been seen once must stay, acknowledged or not.
+        *count = found;
+    }
+}

@@ -1,0 +1,108 @@
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use pleach::blocking::{Bucket, Store, Waited};
+use pleach::{DeleteOptions, ErrorKind, Expectation, PutOptions, ScanQuery, WatchEvent, WriteError};
+
+use crate::given::within;
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn carts() -> Bucket {
+    let config = pleach::BucketConfig { history: 5.try_into().unwrap(), ..Default::default() };
+    Store::in_memory().create_bucket_with("carts", config).unwrap()
+}
+
+#[test]
+fn a_program_without_async_has_the_same_store() {
+    let store = Store::connect("mem:").unwrap();
+    store.create_bucket("a").unwrap();
+    store.create_bucket("b").unwrap();
+    store.delete_bucket("b").unwrap();
+    assert_eq!(store.buckets().unwrap().len(), 1);
+    assert_eq!(store.bucket("b").unwrap_err().kind(), ErrorKind::NotFound);
+    let config = pleach::BucketConfig { history: 2.try_into().unwrap(), ..Default::default() };
+    store.update_bucket("a", config.clone()).unwrap();
+    assert_eq!(store.bucket("a").unwrap().config().unwrap(), config);
+    store.close().unwrap();
+    assert_eq!(store.buckets().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_program_without_async_reads_and_writes() {
+    let carts = carts();
+    let first = carts.create("a", "1").unwrap();
+    let second = carts.update("a", "2", first).unwrap();
+    assert!(matches!(carts.update("a", "3", first), Err(WriteError::Conflict(_))));
+    assert_eq!(carts.get_at("a", first).unwrap().unwrap().value, "1");
+    carts.put_with("b", "1", PutOptions::default()).unwrap();
+    carts.batch(|batch| batch.put("c", "1").delete("b")).unwrap();
+    let options = DeleteOptions { expect: Expectation::Revision(second), ..DeleteOptions::default() };
+    carts.delete_with("a", options).unwrap();
+    assert_eq!(carts.history("a").unwrap().len(), 3);
+    carts.compact_key("a", NonZeroU8::MIN).unwrap();
+    assert_eq!(carts.history("a").unwrap().len(), 1);
+    carts.purge("a").unwrap();
+    assert_eq!((carts.count(">").unwrap(), carts.status().unwrap().entries), (1, 1));
+}
+
+#[test]
+fn scans_are_iterators() {
+    let carts = carts();
+    for key in ["a", "b.1", "b.2"] {
+        carts.put(key, "1").unwrap();
+    }
+    let keys: Vec<_> = carts.scan("b.*").unwrap().map(|entry| entry.unwrap().key.to_string()).collect();
+    assert_eq!(keys, ["b.1", "b.2"]);
+    assert_eq!(carts.keys(">").unwrap().collect::<Result<Vec<_>, _>>().unwrap().len(), 3);
+    let page = carts.scan_page(ScanQuery { limit: 2, ..ScanQuery::default() }).unwrap();
+    assert!(page.next.is_some());
+}
+
+#[test]
+fn a_watch_waits_as_long_as_it_is_told() {
+    let carts = carts();
+    let mut watch = carts.watch(">").unwrap();
+    assert_eq!(watch.next_timeout(Duration::ZERO).unwrap(), Waited::TimedOut);
+    assert_eq!(watch.next_timeout(Duration::from_millis(10)).unwrap(), Waited::TimedOut);
+
+    // It is woken by a change that another thread makes while it waits.
+    let writer = carts.clone();
+    let event = within(LONG, move || {
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| watch.next_timeout(LONG).unwrap());
+            writer.put("a", "1").unwrap();
+            waiting.join().unwrap()
+        })
+    });
+    assert!(matches!(event, Waited::Event(WatchEvent::Change(change)) if change.entry.value == "1"));
+}
+
+#[test]
+fn a_watch_is_an_iterator_that_ends_after_an_error() {
+    let carts = carts();
+    let mut watch = carts.watch("a").unwrap();
+    carts.put("a", "1").unwrap();
+    assert!(matches!(watch.next(), Some(Ok(WatchEvent::Change(_)))));
+    carts.store().delete_bucket("carts").unwrap();
+    assert_eq!(watch.next().unwrap().unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(watch.next().is_none());
+    assert_eq!(watch.next_timeout(LONG).unwrap(), Waited::Ended);
+}
+
+#[test]
+fn typed_and_cached_buckets_need_no_async_either() {
+    let cached = carts().cached().unwrap();
+    cached.ready().unwrap();
+    assert!(cached.is_ready());
+    let numbers = cached.bucket().clone().typed::<u32>();
+    let seen = numbers.create("a", &1).unwrap();
+    numbers.update("a", &2, seen).unwrap();
+    assert_eq!(cached.get("a").unwrap().unwrap().value, "2");
+    assert_eq!(numbers.get("a").unwrap().unwrap().value, 2);
+    assert_eq!(numbers.history("a").unwrap().len(), 2);
+    assert_eq!(numbers.scan(">").unwrap().map(|entry| entry.unwrap().value).collect::<Vec<_>>(), [2]);
+    let mut watch = numbers.watch(">").unwrap();
+    numbers.delete("a").unwrap();
+    assert!(matches!(watch.next_timeout(LONG).unwrap(), Waited::Event(_)));
+}
