@@ -10,7 +10,14 @@ use crate::disk::io_error;
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     /// The operating system lets go of the lock when this is closed, however the process ends.
-    _file: File,
+    file: File,
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Said aloud, because a child process that is just being started may hold the file a moment longer.
+        let _ = self.file.unlock();
+    }
 }
 
 const FILE_NAME: &str = "LOCK";
@@ -43,7 +50,7 @@ impl DirectoryLock {
         let note =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
         match note.map_err(io_error("write", &path)) {
-            Ok(()) | Err(EngineError::DiskFull { .. }) => Ok(Self { _file: file }),
+            Ok(()) | Err(EngineError::DiskFull { .. }) => Ok(Self { file }),
             Err(error) => Err(error),
         }
     }

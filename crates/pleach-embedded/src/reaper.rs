@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,6 @@ use crate::catalog::Bucket;
 use crate::commit::{CommitQueue, Due, Request};
 use crate::core::{Core, has_expired};
 use crate::index::{IndexChange, IndexKey, ReadAt, decode_expiry_key};
-use crate::log::BucketId;
 
 /// How many notes are looked at together; also the most expiries in one commit.
 const NOTES_MAX: usize = 1000;
@@ -30,8 +28,8 @@ pub(crate) struct Reaper {
 /// What a look at the notes found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// What has expired, by bucket.
-    pub(crate) due: BTreeMap<BucketId, (Arc<Bucket>, Vec<Due>)>,
+    /// What has expired, in the order of its time; what is next to each other in one bucket is together.
+    pub(crate) due: Vec<(Arc<Bucket>, Vec<Due>)>,
     /// Corrections to the notes.
     pub(crate) tidy: Vec<IndexChange>,
     /// When to look again.
@@ -68,7 +66,7 @@ impl Reaper {
             let mut answers = Vec::new();
             let (due, tidy) = (found.due, found.tidy);
             let nothing = due.is_empty() && tidy.is_empty();
-            for (bucket, due) in due.into_values() {
+            for (bucket, due) in due {
                 let (reply, answer) = oneshot::channel();
                 self.queue.push(Request::Expire { bucket, due, reply });
                 answers.push(answer);
@@ -121,7 +119,10 @@ impl Found {
             let config = bucket.config();
             if has_expired(&config, head.time, head.expires, || now) {
                 let due = Due { key, revision, note: note_key };
-                found.due.entry(id).or_insert_with(|| (bucket, Vec::new())).1.push(due);
+                match found.due.last_mut() {
+                    Some((last, together)) if last.id == id => together.push(due),
+                    _ => found.due.push((bucket, vec![due])),
+                }
             } else {
                 // The bucket's TTL was lengthened since, or taken away.
                 found.tidy.push(IndexChange::Remove(note_key));

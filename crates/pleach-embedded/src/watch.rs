@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use pleach_engine::{
     BatchPart, Change, Direction, EngineError, KeyRange, Revision, Selection, WatchEvent, WatchQuery,
     WatchStart, WatchStream,
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::catalog::Bucket;
 use crate::core::Core;
 use crate::feed::{Logged, Recent};
-use crate::log::{FrameKind, LogReader, Record};
+use crate::log::{FrameKind, LogReader, Record, RecordKind};
 use crate::scan::{HeadScan, Step};
 
 /// How many heads, or commits, a watch takes up at a time.
@@ -76,11 +76,13 @@ impl Watch {
         let core = Arc::clone(core);
         let ready = VecDeque::new();
         let watch = Self { core, subscription, query, next, initial, reader: None, ready, ended: false };
-        Ok(Box::pin(stream::unfold(watch, |mut watch| async {
+        let events = stream::unfold(watch, |mut watch| async {
             let event = watch.event().await?;
             watch.ended = event.is_err();
             Some((event, watch))
-        })))
+        });
+        // Fused, so that asking after the end is no mistake.
+        Ok(Box::pin(events.fuse()))
     }
 
     async fn event(&mut self) -> Option<Result<WatchEvent, EngineError>> {
@@ -178,7 +180,11 @@ impl Watch {
             if record.revision < self.next || !self.query.matches(&record.key) {
                 continue;
             }
-            let batch = BatchPart { index: record.index, size: commit.size };
+            let batch = match record.kind {
+                // Expiries are logged together for speed; nobody committed them together.
+                RecordKind::Expire => BatchPart::SINGLE,
+                _ => BatchPart { index: record.index, size: commit.size },
+            };
             if let Some(entry) = self.core.record_entry(&config, Record::clone(record))? {
                 self.ready.push_back(WatchEvent::Change(Change { entry, batch }));
             }

@@ -289,7 +289,7 @@ impl Sequencer {
             }
             let (reply, mut answer) = oneshot::channel();
             self.add(Request::Tidy { changes: found.tidy, reply });
-            for (bucket, due) in found.due.into_values() {
+            for (bucket, due) in found.due {
                 self.add(Request::Expire { bucket, due, reply: oneshot::channel().0 });
             }
             self.finish_group();

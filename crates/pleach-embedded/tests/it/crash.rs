@@ -53,12 +53,12 @@ fn write_until_killed(directory: &str) {
                 loop {
                     count += 1;
                     // Now and then a value that is too large for the index, and a commit of many keys.
-                    let filler = "x".repeat(if count % 5 == 0 { 900 } else { 0 });
+                    let filler = "x".repeat(if count.is_multiple_of(5) { 900 } else { 0 });
                     let mut batch = Batch::new()
                         .put(key(&left), count.to_string())
                         .put(key(&format!("w{writer}.filler")), filler)
                         .put(key(&right), count.to_string());
-                    if count % 7 == 0 {
+                    if count.is_multiple_of(7) {
                         batch.push(Operation::delete(key(&format!("w{writer}.gone"))));
                     }
                     let committed = block_on(engine.commit(name, batch)).expect("a commit");

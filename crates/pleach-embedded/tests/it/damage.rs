@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use pleach_embedded::EmbeddedEngine;
-use pleach_engine::{At, Engine, EngineError, Entry, ErrorKind};
+use pleach_engine::{At, Clock, Engine, EngineError, Entry, ErrorKind};
 use pollster::block_on;
 
 use crate::store::{Store, bucket, contents, copy, create, get, key, put, small};
@@ -40,7 +41,9 @@ fn open_with(store: &Store, bytes: &[u8]) -> (Result<Contents, EngineError>, Vec
 }
 
 fn read_and_write(path: &Path, store: &Store) -> Result<Contents, EngineError> {
-    let open = || EmbeddedEngine::open_with(path, store.settings.clone(), store.clock.clone());
+    let open = || {
+        EmbeddedEngine::open_with(path, store.settings.clone(), Arc::clone(&store.clock) as Arc<dyn Clock>)
+    };
     let engine = open()?;
     let name = bucket("b");
     let before = match contents(&engine, &name) {

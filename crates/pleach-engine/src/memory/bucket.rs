@@ -66,9 +66,9 @@ impl Bucket {
         self.config = config;
     }
 
-    /// Says whether `key` had records to forget.
+    /// Says whether `key` has records at all.
     pub(super) fn compact(&mut self, key: &Key, keep: u8) -> bool {
-        self.records.get_mut(key).is_some_and(|records| keep_newest(records, keep))
+        self.records.get_mut(key).map(|records| keep_newest(records, keep)).is_some()
     }
 
     /// Whether what an operation expects of its key is true.

@@ -1,4 +1,6 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -144,6 +146,29 @@ fn expiry_is_recorded_in_the_order_of_its_moments() {
         expired += change.entry.key.as_str();
     }
     assert_eq!(expired, "cadb");
+}
+
+#[test]
+fn a_clock_moved_by_hand_wakes_the_watchers_of_what_it_expires() {
+    struct Rung(AtomicBool);
+    impl Wake for Rung {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let given = given(|_| ());
+    given.commit(put("a").expiring(Expiry::After(Duration::from_secs(500))));
+    let mut watch = given.watch(WatchStart::Now);
+    let rung = Arc::new(Rung(AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&rung));
+    assert!(watch.poll_next_unpin(&mut Context::from_waker(&waker)).is_pending());
+    given.clock.advance(Duration::from_secs(499));
+    assert!(!rung.0.load(Ordering::SeqCst), "nothing has expired yet");
+    given.clock.advance(Duration::from_secs(1));
+    assert!(rung.0.load(Ordering::SeqCst), "before `advance` returns");
+    assert!(
+        matches!(next(&mut watch), Some(Ok(WatchEvent::Change(change))) if change.entry.op == Op::Expire)
+    );
 }
 
 #[test]
