@@ -104,6 +104,8 @@ impl Bucket {
         let created_at = Revision::new(take_u64(&mut bytes)?);
         let created = Timestamp::from_micros(take_u64(&mut bytes)?);
         let last = Revision::new(take_u64(&mut bytes)?);
+        // Nothing comes after the last revision there is, so no bucket begins with it.
+        created_at.get().checked_add(1)?;
         let len = bytes.len();
         let bucket = Self::new(id, name, decode_config(&take(&mut bytes, len)?)?, created_at, created);
         bucket.set_last(last);

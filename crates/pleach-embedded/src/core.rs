@@ -39,6 +39,20 @@ impl Core {
         self.ticks.elapsed()
     }
 
+    /// Makes everything that readers can see durable.
+    pub(crate) fn sync_log(&self) -> Result<(), EngineError> {
+        let visible = self.snapshots.visible();
+        if Revision::new(self.durable.load(Ordering::Acquire)) >= visible {
+            return Ok(());
+        }
+        // Segments before the last one were synced when they were finished.
+        if let Some(segment) = self.log.last_segment() {
+            segment.sync()?;
+            self.durable.fetch_max(visible.get(), Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
     /// The head of a key, if it has one.
     pub(crate) fn head(&self, bucket: &Bucket, key: &Key, at: ReadAt) -> Result<Option<Head>, EngineError> {
         let Some(bytes) = self.index.get(&IndexKey::head(bucket.id, key.as_bytes()), at)? else {

@@ -9,7 +9,7 @@ use pleach_engine::EngineError;
 pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// The names of the files in a directory.
     fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
-    /// Makes a directory and those above it.
+    /// Makes a directory and those above it, durably.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
     /// Makes a file, which must not exist, for reading and writing.
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
@@ -51,7 +51,17 @@ impl Disk for RealDisk {
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        if path.is_dir() {
+            return Ok(());
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.map_or(Ok(()), |parent| self.create_directory(parent))?;
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        // Or the whole store could be gone after a power cut, with all that was synced in it.
+        self.sync_directory(parent.unwrap_or(Path::new(".")))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {

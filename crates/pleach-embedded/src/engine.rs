@@ -14,10 +14,10 @@ use crate::apply::seal_index;
 use crate::catalog::Bucket;
 use crate::commit::{BucketChange, CommitQueue, Request};
 use crate::core::{Core, has_expired};
-use crate::disk::RealDisk;
+use crate::disk::{Disk, RealDisk};
 use crate::index::{Head, ReadAt};
 use crate::lock::DirectoryLock;
-use crate::log::{LogWriter, WriteError};
+use crate::log::LogWriter;
 use crate::recovery::{self, Opened};
 use crate::scan::{CountScan, HeadScan, INLINE_HEADS_MAX, PageScan};
 use crate::settings::Settings;
@@ -71,8 +71,17 @@ impl EmbeddedEngine {
         settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, EngineError> {
-        let Opened { core, writer, lock } =
-            recovery::open(directory.as_ref(), settings, clock, Arc::new(RealDisk))?;
+        Self::open_on(directory.as_ref(), settings, clock, Arc::new(RealDisk))
+    }
+
+    /// Opens the store in `directory`, whose log is on `disk`.
+    pub(crate) fn open_on(
+        directory: &Path,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        disk: Arc<dyn Disk>,
+    ) -> Result<Self, EngineError> {
+        let Opened { core, writer, lock } = recovery::open(directory, settings, clock, disk)?;
         let queue = Arc::new(CommitQueue::new());
         let threads = Threads::start(&core, &queue, writer)?;
         let running = Arc::new(Mutex::new(Some(Running { threads, _lock: lock })));
@@ -169,9 +178,7 @@ fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineErro
 
 /// Ends the log cleanly, and writes out the index if reading the log again would take longer.
 fn finish(core: &Core, mut writer: LogWriter) -> Result<(), EngineError> {
-    writer.close().map_err(|error| match error {
-        WriteError::Refused(error) | WriteError::Poisoned(error) => error,
-    })?;
+    writer.close()?;
     if core.index.backlog().sealed > 0 || core.index.unsealed_bytes() > CLOSE_FLUSH_BYTES_MIN {
         let applied = core.snapshots.visible();
         seal_index(core, applied, core.clock.now())?;

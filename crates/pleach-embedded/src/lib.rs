@@ -32,6 +32,8 @@ mod commit;
 mod core;
 mod disk;
 mod engine;
+#[cfg(test)]
+mod faults;
 mod feed;
 mod identity;
 mod index;

@@ -11,6 +11,9 @@ use crate::log::LogWriter;
 use crate::reaper::Reaper;
 use crate::upkeep::Upkeep;
 
+const LOG: &str = "pleach-log";
+const APPLY: &str = "pleach-apply";
+
 /// The threads of an open store: the only place where threads are started.
 pub(crate) struct Threads {
     core: Arc<Core>,
@@ -42,12 +45,12 @@ impl Threads {
         let threads = Self {
             core: Arc::clone(core),
             queue: Arc::clone(queue),
-            sequencer: spawn(core, "pleach-log", &groups, queue, move || {
+            sequencer: spawn(core, LOG, &groups, queue, move || {
                 let writer = sequencer.run(&requests);
                 written.close();
                 writer
             })?,
-            applier: spawn(core, "pleach-apply", &groups, queue, move || applier.run(&applied))?,
+            applier: spawn(core, APPLY, &groups, queue, move || applier.run(&applied))?,
             upkeep: spawn(core, "pleach-upkeep", &groups, queue, move || upkeep.run())?,
             reaper: spawn(core, "pleach-reap", &groups, queue, move || reaper.run())?,
             groups,
@@ -76,6 +79,24 @@ impl std::fmt::Debug for Threads {
     }
 }
 
+/// Refuses what only the thread `role`, which is no more, would have taken.
+fn abandon(core: &Core, role: &str, queue: &CommitQueue, groups: &GroupQueue) {
+    let refusal = || core.health.check_writable().err().unwrap_or(EngineError::Closed);
+    match role {
+        LOG => {
+            while let Some(requests) = queue.take() {
+                requests.into_iter().for_each(|request| request.refuse(refusal()));
+            }
+        }
+        APPLY => {
+            while let Some(group) = groups.take() {
+                group.refuse(refusal);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Starts a thread. If it panics the store takes no more writes, and nobody waits for it in vain.
 fn spawn<T: Send + 'static>(
     core: &Arc<Core>,
@@ -93,6 +114,7 @@ fn spawn<T: Send + 'static>(
             core.health.poison(format!("its thread {role} panicked"));
             queue.close();
             groups.close();
+            abandon(&core, &role, &queue, &groups);
             None
         }
     };

@@ -1,9 +1,8 @@
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use pleach_engine::{EngineError, Revision, Timestamp};
+use pleach_engine::{EngineError, Timestamp};
 
 use crate::core::Core;
 
@@ -40,13 +39,13 @@ impl Upkeep {
     /// Does what is due once.
     pub(crate) fn step(&self) {
         let core = &*self.core;
-        if let Err(error) = self.sync_log() {
+        if let Err(error) = core.sync_log() {
             return core.health.poison(format!("its log could not be synced: {error}"));
         }
         let backlog = core.index.backlog();
         let mut result = Ok(());
         if backlog.sealed > 0 {
-            result = self.flush();
+            result = core.index.flush(core.snapshots.oldest(core.elapsed()));
         }
         if result.is_ok() && core.index.backlog().runs > 0 {
             result = core.index.compact(core.snapshots.oldest(core.elapsed()));
@@ -57,27 +56,6 @@ impl Upkeep {
             Err(error) => core.health.poison(format!("its index could not be written: {error}")),
         }
         core.upkeep.done();
-    }
-
-    /// The index must never know more than the log: syncs the log, then flushes.
-    fn flush(&self) -> Result<(), EngineError> {
-        let core = &*self.core;
-        self.sync_log()?;
-        core.index.flush(core.snapshots.oldest(core.elapsed()))
-    }
-
-    fn sync_log(&self) -> Result<(), EngineError> {
-        let core = &*self.core;
-        let visible = core.snapshots.visible();
-        if Revision::new(core.durable.load(Ordering::Acquire)) >= visible {
-            return Ok(());
-        }
-        // Segments before the last one were synced when they were finished.
-        if let Some(segment) = core.log.last_segment() {
-            segment.file.sync().map_err(crate::disk::io_error("sync", &segment.path))?;
-            core.durable.fetch_max(visible.get(), Ordering::AcqRel);
-        }
-        Ok(())
     }
 }
 

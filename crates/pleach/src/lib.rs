@@ -95,3 +95,8 @@ pub use pleach_engine::{
     SystemClock, TTL_MAX, Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery,
     WatchStart,
 };
+
+/// The programs of the README, run as doc tests.
+#[doc = include_str!("../../../README.md")]
+#[cfg(doctest)]
+pub struct ReadmeDoctests;

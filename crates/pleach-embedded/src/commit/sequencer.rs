@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -235,16 +236,16 @@ impl Sequencer {
             return Ok(None);
         }
         let (config, now) = (bucket.config(), self.core.clock.now());
-        let mut keys = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut expired = Vec::new();
         for due in due {
-            let newest = self.newest(bucket, &due.key)?;
-            if newest
-                .is_some_and(|newest| newest.revision == due.revision && newest.has_expired(&config, now))
-            {
-                keys.push(due.key.clone());
+            let is_due = |newest: Newest| newest.revision == due.revision && newest.has_expired(&config, now);
+            // A change of the bucket's TTL leaves two notes about one value.
+            if self.newest(bucket, &due.key)?.is_some_and(is_due) && seen.insert(&due.key) {
+                expired.push(due.key.clone());
             }
         }
-        if keys.is_empty() {
+        if expired.is_empty() {
             return Ok(None);
         }
         let first = self.writer.last().next();
@@ -252,7 +253,7 @@ impl Sequencer {
             let (payload, revision) = (Payload::default(), first.plus(index.into()));
             Record { kind: RecordKind::Expire, key, revision, time: now, expires: None, payload, index }
         };
-        let records = keys.into_iter().zip(0_u16..).map(record).collect();
+        let records = expired.into_iter().zip(0_u16..).map(record).collect();
         self.sync |= config.durability != Durability::Buffered;
         Ok(Some(self.append(FrameKind::Commit, bucket.id, records)))
     }

@@ -82,14 +82,17 @@ impl FrameHeader {
         if u32_at(0)? != Self::MAGIC || u32_at(4)? != crc32fast::hash(&bytes[8..]) ^ binding {
             return None;
         }
+        let (first, size) = (u64_at(16)?, u16_at(36)?);
+        // There must be room for its revisions, and for those after it.
+        first.checked_add(u64::from(size) + 1)?;
         Some(Self {
             kind: FrameKind::from_code(bytes[12])?,
             body_len: u32_at(8)?,
             records: u16_at(14)?,
-            first: Revision::new(u64_at(16)?),
+            first: Revision::new(first),
             durable: Revision::new(u64_at(24)?),
             bucket: BucketId(u32_at(32)?),
-            size: u16_at(36)?,
+            size,
         })
     }
 }

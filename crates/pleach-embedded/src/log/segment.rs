@@ -1,10 +1,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use pleach_engine::{EngineError, Revision};
 
 use super::frame::{Frame, FrameHeader};
+use super::writer::WriteError;
 use super::{Binding, StoreId};
 use crate::disk::{Disk, DiskFile, io_error};
 
@@ -86,6 +88,8 @@ pub(crate) struct Segment {
     pub(crate) file: Box<dyn DiskFile>,
     /// How far it has been written with whole frames.
     len: AtomicU64,
+    /// Whether a sync has failed.
+    sync_failed: Mutex<bool>,
 }
 
 impl Segment {
@@ -105,12 +109,12 @@ impl Segment {
         disk: &dyn Disk,
         directory: &Path,
         header: SegmentHeader,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, WriteError> {
         let path = directory.join(Self::file_name(header.first));
         let temporary = path.with_extension("tmp");
         match disk.remove(&temporary) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io_error("remove", &temporary)(error));
+                return Err(WriteError::Refused(io_error("remove", &temporary)(error)));
             }
             _ => {}
         }
@@ -118,12 +122,26 @@ impl Segment {
             let file = disk.create(&temporary)?;
             file.write_at(&header.encode(), 0)?;
             file.sync()?;
-            disk.rename(&temporary, &path)?;
-            disk.sync_directory(directory)?;
             Ok(file)
         };
-        let file = write().map_err(io_error("create", &path))?;
-        Ok(Self { header, path, file, len: AtomicU64::new(SegmentHeader::BYTES) })
+        let file = write().map_err(|error| {
+            // It may be the last bit of space; whether it goes does not matter.
+            let _ = disk.remove(&temporary);
+            WriteError::Refused(io_error("create", &path)(error))
+        })?;
+        disk.rename(&temporary, &path).map_err(|error| {
+            let error = io_error("create", &path)(error);
+            // If the file has its old name, the segment is not there; else it may be, and the one before it
+            // must not grow any more.
+            if disk.remove(&temporary).is_ok() {
+                WriteError::Refused(error)
+            } else {
+                WriteError::Poisoned(error)
+            }
+        })?;
+        let synced = disk.sync_directory(directory);
+        synced.map_err(|error| WriteError::Poisoned(io_error("create", &path)(error)))?;
+        Ok(Self::new(header, path, file, SegmentHeader::BYTES))
     }
 
     /// Opens a segment and takes the file's length for its own.
@@ -133,7 +151,11 @@ impl Segment {
         let count = file.read_at(&mut bytes, 0).map_err(io_error("read", &path))?;
         let header = SegmentHeader::decode(&bytes[..count], &path)?;
         let len = file.len().map_err(io_error("read", &path))?;
-        Ok(Self { header, path, file, len: AtomicU64::new(len) })
+        Ok(Self::new(header, path, file, len))
+    }
+
+    fn new(header: SegmentHeader, path: PathBuf, file: Box<dyn DiskFile>, len: u64) -> Self {
+        Self { header, path, file, len: AtomicU64::new(len), sync_failed: Mutex::new(false) }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -143,6 +165,18 @@ impl Segment {
     /// Says that whole frames have been written up to `len`.
     pub(crate) fn set_len(&self, len: u64) {
         self.len.store(len, Ordering::Release);
+    }
+
+    /// Syncs what was written. Once that has failed it fails always: the operating system reports an error
+    /// once, to whoever comes first, and may have dropped what it could not write.
+    pub(crate) fn sync(&self) -> Result<(), EngineError> {
+        let mut failed = self.sync_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *failed {
+            return Err(EngineError::ReadOnly { reason: "its log could not be synced".into() });
+        }
+        let synced = self.file.sync().map_err(io_error("sync", &self.path));
+        *failed = synced.is_err();
+        synced
     }
 
     pub(crate) fn binding(&self) -> Binding {

@@ -17,7 +17,8 @@ pub(crate) struct Tail {
     pub(crate) time: Timestamp,
     /// Whether the store was closed after the last commit.
     pub(crate) clean: bool,
-    /// Whether the last segment holds any frame.
+    /// Whether the last segment holds no records: perhaps marks, but no revision that a next segment could
+    /// be named after.
     pub(crate) empty: bool,
 }
 
@@ -37,7 +38,7 @@ impl Tail {
             Self::cut(log, segment, &bytes, tail.last, end)?;
         }
         if !tail.clean {
-            segment.file.sync().map_err(io_error("sync", &segment.path))?;
+            segment.sync()?;
         }
         Ok(tail)
     }
@@ -49,7 +50,7 @@ impl Tail {
         let mut offset = SegmentHeader::BYTES;
         while let Some(frame) = frame_at(segment, bytes, offset) {
             tail.clean = frame.header.kind == FrameKind::Mark;
-            tail.empty = false;
+            tail.empty &= frame.header.kind == FrameKind::Mark;
             tail.last = tail.last.max(frame.header.last());
             tail.time = frame.records.iter().map(|(_, record)| record.time).fold(tail.time, Timestamp::max);
             offset += frame.header.frame_len();

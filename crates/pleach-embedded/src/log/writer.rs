@@ -18,6 +18,14 @@ pub(crate) enum WriteError {
     Poisoned(EngineError),
 }
 
+impl From<WriteError> for EngineError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Refused(error) | WriteError::Poisoned(error) => error,
+        }
+    }
+}
+
 /// Appends frames to the log, a group at a time.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
@@ -32,6 +40,8 @@ pub(crate) struct LogWriter {
     written: Revision,
     /// The newest revision that was synced; shared with whoever syncs beside the writer.
     durable: Arc<AtomicU64>,
+    /// Whether a write has ended as `Poisoned`.
+    poisoned: bool,
 }
 
 /// A buffer that grew past this for one large group is given back.
@@ -44,7 +54,7 @@ impl LogWriter {
         let last = tail.map_or(Revision::ZERO, |tail| tail.last);
         let segment = match (log.last_segment(), tail) {
             (Some(segment), Some(tail)) if tail.clean => segment,
-            // A segment without frames gives its name and place in the chain to a new one.
+            // A segment without records gives its name and place in the chain to a new one.
             (Some(segment), Some(tail)) if tail.empty => new_segment(log, last, segment.header.previous)?,
             (Some(segment), _) => new_segment(log, last, Some((segment.header.first, segment.len())))?,
             (None, _) => new_segment(log, last, None)?,
@@ -57,6 +67,7 @@ impl LogWriter {
             last,
             written: last,
             durable: Arc::new(AtomicU64::new(last.get())),
+            poisoned: false,
         })
     }
 
@@ -103,6 +114,7 @@ impl LogWriter {
 
     /// Writes the group, and syncs it if asked to. On an error nothing of the group may be acknowledged.
     pub(crate) fn write(&mut self, sync: bool) -> Result<(), WriteError> {
+        self.check_sound()?;
         let (segment, offset) = (&self.segment, self.segment.len());
         if let Err(error) = segment.file.write_at(&self.buffer, offset) {
             let error = io_error("write", &segment.path)(error);
@@ -123,14 +135,11 @@ impl LogWriter {
 
     /// Syncs what was written.
     pub(crate) fn sync(&mut self) -> Result<(), WriteError> {
+        self.check_sound()?;
         if self.durable.load(Ordering::Acquire) >= self.written.get() {
             return Ok(());
         }
-        // After a failed sync the kernel may have dropped the pages: trying again would prove nothing.
-        self.segment
-            .file
-            .sync()
-            .map_err(|error| WriteError::Poisoned(io_error("sync", &self.segment.path)(error)))?;
+        self.segment.sync().map_err(|error| self.poison(error))?;
         self.durable.fetch_max(self.written.get(), Ordering::AcqRel);
         Ok(())
     }
@@ -142,7 +151,11 @@ impl LogWriter {
         }
         self.sync()?;
         let previous = Some((self.segment.header.first, self.segment.len()));
-        self.segment = new_segment(&self.log, self.last, previous).map_err(WriteError::Refused)?;
+        match new_segment(&self.log, self.last, previous) {
+            Ok(segment) => self.segment = segment,
+            Err(WriteError::Poisoned(error)) => return Err(self.poison(error)),
+            Err(refused) => return Err(refused),
+        }
         Ok(())
     }
 
@@ -152,19 +165,33 @@ impl LogWriter {
         self.sync()?;
         self.frame(FrameKind::Mark, BucketId(0), self.last, 0, &[]);
         self.write(false)?;
-        let synced = self.segment.file.sync();
-        synced.map_err(|error| WriteError::Poisoned(io_error("sync", &self.segment.path)(error)))
+        self.segment.sync().map_err(|error| self.poison(error))
+    }
+
+    /// Nothing may follow a failed write: it would be acknowledged, and not be found behind a gap.
+    fn check_sound(&mut self) -> Result<(), WriteError> {
+        if !self.poisoned {
+            return Ok(());
+        }
+        self.discard();
+        Err(WriteError::Poisoned(EngineError::ReadOnly { reason: "an earlier write failed".into() }))
+    }
+
+    fn poison(&mut self, error: EngineError) -> WriteError {
+        self.poisoned = true;
+        WriteError::Poisoned(error)
     }
 
     /// After a failed write: cuts off what may have been written of the group, so that no frame of it is
     /// ever found there.
     fn take_back(&mut self, error: EngineError) -> WriteError {
-        let cut = self.segment.file.truncate(self.segment.len());
+        let cut = self.segment.file.truncate(self.segment.len()).is_ok();
         self.discard();
-        match (error, cut) {
-            (error @ EngineError::DiskFull { .. }, Ok(())) => WriteError::Refused(error),
-            (error, _) => WriteError::Poisoned(error),
+        // Synced, or a power cut could bring back a commit that was refused.
+        if matches!(error, EngineError::DiskFull { .. }) && cut && self.segment.sync().is_ok() {
+            return WriteError::Refused(error);
         }
+        self.poison(error)
     }
 }
 
@@ -172,8 +199,8 @@ fn new_segment(
     log: &Log,
     last: Revision,
     previous: Option<(Revision, u64)>,
-) -> Result<Arc<Segment>, EngineError> {
-    let salt = crate::random::word()?;
+) -> Result<Arc<Segment>, WriteError> {
+    let salt = crate::random::word().map_err(WriteError::Refused)?;
     let header = SegmentHeader { store: log.store, first: last.next(), salt, previous };
     let segment = Arc::new(Segment::create(&*log.disk, &log.directory, header)?);
     log.add(Arc::clone(&segment));

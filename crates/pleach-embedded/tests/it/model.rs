@@ -287,7 +287,7 @@ fn replay(engine: &dyn Engine, name: &BucketName, from: Revision) -> Result<Vec<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, max_shrink_iters: 3_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 192, max_shrink_iters: 1_000, ..ProptestConfig::default() })]
 
     #[test]
     fn any_history_is_the_oracles(steps in prop::collection::vec(step(), 1..60)) {

@@ -165,14 +165,14 @@ fn a_watch_resumes_across_a_restart_without_gap_or_repeat() {
     let query = WatchQuery { start: WatchStart::Revision(half), ..WatchQuery::default() };
     let watch = block_on(engine.watch(&name, query)).expect("a watch");
     let mut seen = Vec::new();
-    for event in futures_executor(watch, 150) {
+    for event in take(watch, 150) {
         let WatchEvent::Change(Change { entry, .. }) = event else { panic!("only changes are due") };
         seen.push(entry.revision);
     }
     assert_eq!(seen, expected[150..]);
 }
 
-fn futures_executor(mut watch: pleach_engine::WatchStream, count: usize) -> Vec<WatchEvent> {
+fn take(mut watch: pleach_engine::WatchStream, count: usize) -> Vec<WatchEvent> {
     let mut events = Vec::new();
     while events.len() < count {
         let next = std::future::poll_fn(|context| watch.as_mut().poll_next(context));
@@ -225,4 +225,30 @@ fn a_closed_store_says_so_and_can_be_opened_by_another() {
     assert_eq!(closed.kind(), ErrorKind::Closed);
     block_on(engine.close()).expect("closing twice is fine");
     store.open();
+}
+
+/// A TTL that was changed leaves two notes about one value: it expired twice.
+#[test]
+fn a_value_expires_once_though_its_buckets_ttl_was_changed() {
+    let store = Store::new();
+    let engine = store.open();
+    let name = create(&engine, 8);
+    let config = |ms| BucketConfig {
+        history: NonZeroU8::MIN.saturating_add(7),
+        ttl: Some(Duration::from_millis(ms)),
+        ..BucketConfig::default()
+    };
+    block_on(engine.update_bucket(&name, config(1))).expect("it is updated");
+    let written = put(&engine, &name, "a", "1");
+    block_on(engine.update_bucket(&name, config(2))).expect("it is updated");
+    let query = WatchQuery { start: WatchStart::Revision(Revision::new(written)), ..WatchQuery::default() };
+    let watch = block_on(engine.watch(&name, query)).expect("a watch");
+    store.clock.advance(Duration::from_millis(2));
+    let ops: Vec<Op> = take(watch, 2)
+        .into_iter()
+        .map(|event| if let WatchEvent::Change(change) = event { change.entry.op } else { panic!("a change is due") })
+        .collect();
+    assert_eq!(ops, [Op::Put, Op::Expire]);
+    put(&engine, &name, "b", "2");
+    assert_eq!(block_on(engine.history(&name, &key("a"))).expect("a history").len(), 2);
 }
