@@ -1,5 +1,6 @@
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use pleach_engine::{BucketConfig, BucketName, EngineError, Key, Revision, Timestamp};
@@ -13,6 +14,7 @@ use crate::log::{BucketId, FrameKind, Position, Record, RecordKind};
 /// Brings the index and the catalog up to a frame of the log. The same for a commit just made and for one
 /// read back when the store is opened.
 pub(crate) fn apply(core: &Core, frame: &Logged) -> Result<(), EngineError> {
+    core.unsealed_log.fetch_add(frame.bytes() as u64, Ordering::AcqRel);
     match frame.kind {
         FrameKind::Commit => apply_commit(core, frame),
         FrameKind::Bucket => {
@@ -80,9 +82,10 @@ fn head_after(
         past.extend(before.past);
         past.truncate(older_max);
     }
-    let inline = (record.payload.encoded_len() <= INLINE_BYTES_MAX).then(|| record.payload.clone());
+    let inline = record.payload.encoded_len() <= INLINE_BYTES_MAX;
+    let payload = if inline { record.payload.clone() } else { record.payload.without_value() };
     let Record { revision, time, expires, .. } = *record;
-    Ok(Some(Head { op, revision, time, expires, position, inline, past }))
+    Ok(Some(Head { op, revision, time, expires, position, payload, inline, past }))
 }
 
 fn apply_bucket(core: &Core, id: BucketId, record: &Record) -> Result<(), EngineError> {
@@ -169,6 +172,7 @@ pub(crate) fn seal_index(core: &Core, applied: Revision, time: Timestamp) -> Res
     }
     core.index.write(applied, changes);
     core.index.seal();
+    core.unsealed_log.store(0, Ordering::Release);
     Ok(())
 }
 

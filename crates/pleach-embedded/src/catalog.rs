@@ -8,9 +8,6 @@ use pleach_engine::{BucketConfig, BucketInfo, BucketName, EngineError, Revision,
 use crate::feed::Feed;
 use crate::log::{BucketId, take, take_u64};
 
-/// The most buckets in one store.
-pub(crate) const BUCKETS_MAX: usize = 10_000;
-
 /// One life of a bucket, from its creation to its deletion.
 #[derive(Debug)]
 pub(crate) struct Bucket {

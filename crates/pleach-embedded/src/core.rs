@@ -7,7 +7,7 @@ use pleach_engine::{BucketConfig, Clock, EngineError, Entry, Key, Op, Revision, 
 
 use crate::catalog::{Bucket, Catalog};
 use crate::index::{Head, Index, IndexKey, Past, ReadAt};
-use crate::log::{Log, Payload, Record, RecordKind};
+use crate::log::{Log, Record, RecordKind};
 use crate::settings::Settings;
 use crate::snapshots::Snapshots;
 use crate::upkeep::Signal;
@@ -26,6 +26,9 @@ pub(crate) struct Core {
     pub(crate) snapshots: Arc<Snapshots>,
     /// The newest revision known to be synced.
     pub(crate) durable: Arc<AtomicU64>,
+    /// How many bytes of the log were applied since the index was last sealed: what the next open may have
+    /// to read again.
+    pub(crate) unsealed_log: AtomicU64,
     pub(crate) health: Health,
     /// Wakes the thread that flushes and compacts.
     pub(crate) upkeep: Signal,
@@ -69,15 +72,10 @@ impl Core {
         head: Head,
         keys_only: bool,
     ) -> Result<Entry, EngineError> {
-        let payload = match head.inline {
-            Some(payload) => payload,
-            None if keys_only => Payload::default(),
-            None => self.log.read(head.position, &key, head.revision)?.payload,
-        };
-        let payload = if keys_only {
-            Payload { value: bytes::Bytes::new(), raw_len: None, ..payload }
-        } else {
-            payload
+        let payload = match (keys_only, head.inline) {
+            (true, _) => head.payload.without_value(),
+            (false, true) => head.payload,
+            (false, false) => self.log.read(head.position, &key, head.revision)?.payload,
         };
         let (headers, value) =
             payload.into_value().ok_or_else(|| self.damaged_value(&head.position, &key))?;

@@ -1,5 +1,6 @@
 use std::num::NonZeroU8;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -31,9 +32,9 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities::complete("embedded"
 /// Values larger than this are not read on the caller's thread.
 const INLINE_READ_BYTES_MAX: u32 = 256 * 1024;
 
-/// An index with more than this in memory is written out when the store is closed; less is read from the log
-/// again sooner than it is written.
-const CLOSE_FLUSH_BYTES_MIN: u64 = 4 * 1024 * 1024;
+/// If more of the log than this would have to be read again at the next open, the index is written out when
+/// the store is closed; less is read sooner than it is written.
+const REPLAY_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// A store in a directory, for this process alone.
 ///
@@ -179,7 +180,7 @@ fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineErro
 /// Ends the log cleanly, and writes out the index if reading the log again would take longer.
 fn finish(core: &Core, mut writer: LogWriter) -> Result<(), EngineError> {
     writer.close()?;
-    if core.index.backlog().sealed > 0 || core.index.unsealed_bytes() > CLOSE_FLUSH_BYTES_MIN {
+    if core.index.backlog().sealed > 0 || core.unsealed_log.load(Ordering::Acquire) > REPLAY_BYTES_MAX {
         let applied = core.snapshots.visible();
         seal_index(core, applied, core.clock.now())?;
         core.index.flush(applied)?;
@@ -253,7 +254,7 @@ impl Engine for EmbeddedEngine {
             head.op.is_put() && !has_expired(&config, head.time, head.expires, || self.core.clock.now())
         };
         let Some(head) = head.filter(is_live) else { return Ok(None) };
-        if head.inline.is_some() || head.position.len <= INLINE_READ_BYTES_MAX {
+        if head.inline || head.position.len <= INLINE_READ_BYTES_MAX {
             return self.core.entry(&config, key.clone(), head, false).map(Some);
         }
         let (core, key) = (Arc::clone(&self.core), key.clone());

@@ -35,7 +35,8 @@ impl Logged {
         Self { kind, bucket, size, last: frame.header.last(), records }
     }
 
-    fn bytes(&self) -> usize {
+    /// What its records take in the log.
+    pub(crate) fn bytes(&self) -> usize {
         self.records.iter().map(|(_, record)| record.encoded_len()).sum()
     }
 }

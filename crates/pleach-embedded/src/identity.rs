@@ -16,7 +16,7 @@ const FORMAT: u64 = 1;
 /// Checks, without touching anything, that `directory` is a store or may become one.
 ///
 /// # Errors
-/// `NotAStore`.
+/// `NotAStore`, or `Corrupt` if it has lost what makes it one.
 pub(crate) fn check_directory(directory: &Path, create: bool) -> Result<(), EngineError> {
     let not_a_store = || EngineError::NotAStore { path: directory.into() };
     let names = match fs::read_dir(directory) {
@@ -31,6 +31,10 @@ pub(crate) fn check_directory(directory: &Path, create: bool) -> Result<(), Engi
         Err(error) => return Err(io_error("list", directory)(error)),
     };
     let is_store = names.iter().any(|name| name == FILE_NAME);
+    if !is_store && fs::read_dir(directory.join("log")).is_ok_and(|mut log| log.next().is_some()) {
+        let what = "it is missing, though there is a log beside it".into();
+        return Err(EngineError::Corrupt { path: directory.join(FILE_NAME), offset: 0, what });
+    }
     // A creation that was interrupted leaves these behind, and nothing in the log.
     let is_new = names.iter().all(|name| name == "LOCK" || name == "log" || name == "STORE.tmp");
     if is_store || (create && is_new) { Ok(()) } else { Err(not_a_store()) }

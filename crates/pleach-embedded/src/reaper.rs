@@ -52,6 +52,11 @@ impl Reaper {
                     core.reaper.sleeping_until(Some(next));
                     next.since(core.clock.now()).min(SLEEP_MAX)
                 }
+                Err(error @ EngineError::CorruptIndex { .. }) => {
+                    core.health.poison(format!("it cannot tell what has expired: {error}"));
+                    SLEEP_MAX
+                }
+                // Closed, out of space or read-only: whoever writes is told so.
                 Ok(None) | Err(_) => SLEEP_MAX,
             };
             core.reaper.wait(sleep);

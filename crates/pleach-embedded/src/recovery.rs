@@ -2,6 +2,7 @@ use std::fs;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use pleach_engine::{Clock, EngineError, Revision, SteadyClock, Timestamp};
 
@@ -53,6 +54,7 @@ pub(crate) fn open(
         catalog: view.catalog,
         snapshots: Arc::new(Snapshots::new(last)),
         durable: writer.durable(),
+        unsealed_log: AtomicU64::new(0),
         health: Health::default(),
         upkeep: Signal::default(),
         reaper: Signal::default(),

@@ -2,7 +2,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pleach_engine::{BucketConfig, Direction, EngineError, Entry, Key, KeyRange, Selection, Timestamp};
+use pleach_engine::{
+    BucketConfig, Direction, EngineError, Entry, Key, KeyRange, PAGE_BYTES_MAX, Selection, Timestamp,
+};
 
 use crate::catalog::Bucket;
 use crate::core::{Core, damaged_head, has_expired};
@@ -11,9 +13,6 @@ use crate::snapshots::Snapshot;
 
 /// How many heads are looked at on the caller's thread before the work goes to another.
 pub(crate) const INLINE_HEADS_MAX: usize = 256;
-
-/// How many bytes of values a page holds before it ends early.
-const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Reads the heads of a bucket in order, from one snapshot.
 pub(crate) struct HeadScan {
@@ -126,12 +125,16 @@ impl PageScan {
             if !self.scan.is_live(&head, self.now) {
                 continue;
             }
-            if self.entries.len() == self.limit || self.bytes >= PAGE_BYTES_MAX {
-                self.more = true;
+            self.more = self.entries.len() == self.limit;
+            if self.more {
                 return Ok(true);
             }
             let entry = self.scan.core.entry(&self.scan.config, key, head, self.keys_only)?;
             self.bytes += entry.value.len();
+            self.more = self.bytes > PAGE_BYTES_MAX && !self.entries.is_empty();
+            if self.more {
+                return Ok(true);
+            }
             self.entries.push(entry);
         }
     }

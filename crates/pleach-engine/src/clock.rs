@@ -198,6 +198,7 @@ impl SteadyClock {
 
     /// Shows nothing before `floor` from now on.
     pub fn raise(&self, floor: Timestamp) {
+        self.now();
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.now = shown.now.max(floor);
     }
@@ -205,9 +206,10 @@ impl SteadyClock {
     /// The time, never before one that was returned earlier.
     pub fn now(&self) -> Timestamp {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let elapsed = self.clock.elapsed();
+        // In this order: if the clock ticks between the two, the tick is not counted twice.
+        let (now, elapsed) = (self.clock.now(), self.clock.elapsed());
         let paced = shown.now.saturating_add(elapsed.saturating_sub(shown.at));
-        *shown = Shown { now: self.clock.now().max(paced), at: elapsed };
+        *shown = Shown { now: now.max(paced), at: elapsed };
         shown.now
     }
 }

@@ -338,8 +338,9 @@ impl EngineError {
                 "free some space: nothing was lost, and writes go on as soon as they can"
             }
             Self::Io { .. } => "see the cause below, mend it, and try again",
-            Self::Corrupt { .. } | Self::CorruptIndex { .. } => {
-                "keep a copy of the store's directory, then restore from a backup"
+            Self::Corrupt { .. } => "keep a copy of the store's directory, then restore from a backup",
+            Self::CorruptIndex { .. } => {
+                "close the store, move its `index` directory away and open it again: it is built anew from the log"
             }
             Self::ReadOnly { .. } => "open the store again to recover",
             Self::Overloaded => "wait a moment, and commit with fewer writers at once",

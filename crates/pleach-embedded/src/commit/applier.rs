@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pleach_engine::EngineError;
@@ -15,6 +16,9 @@ use crate::upkeep::{RUNS_MAX, SEALED_MAX};
 pub(crate) struct Applier {
     core: Arc<Core>,
 }
+
+/// Large values leave little in the index: so much of the log is enough to seal it, or opening would take long.
+const UNSEALED_LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// How long to wait for upkeep before looking again.
 const UPKEEP_WAIT: Duration = Duration::from_millis(50);
@@ -85,7 +89,9 @@ impl Applier {
     /// Ends a stretch of the index that has grown large, and waits if too many wait to be written out.
     fn make_room(&self) {
         let core = &*self.core;
-        if core.index.unsealed_bytes() < core.settings.memtable_bytes {
+        let unsealed_log = core.unsealed_log.load(Ordering::Acquire);
+        if core.index.unsealed_bytes() < core.settings.memtable_bytes && unsealed_log < UNSEALED_LOG_BYTES_MAX
+        {
             return;
         }
         // What is sealed may be flushed at any moment, and the index must never know more than the log.

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pleach_engine::{
-    Action, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Conflict, Durability,
-    EngineError, Expectation, Headers, Key, Op, Operation, Revision, Timestamp,
+    Action, BUCKETS_MAX, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Conflict,
+    Durability, EngineError, Expectation, Headers, Key, Op, Operation, Revision, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -12,7 +12,7 @@ use super::overlay::Overlay;
 use super::queue::{CommitQueue, GroupQueue};
 use super::request::{Answer, BucketChange, Due, Group, Request, Step};
 use crate::apply::bucket_key;
-use crate::catalog::{BUCKETS_MAX, Bucket, encode_config};
+use crate::catalog::{Bucket, encode_config};
 use crate::core::{Core, Newest};
 use crate::feed::Logged;
 use crate::index::{IndexChange, ReadAt};
@@ -285,7 +285,7 @@ impl Sequencer {
     fn record_all_expired(&mut self) -> Result<(), EngineError> {
         loop {
             let found = Found::look(&self.core)?;
-            if found.due.is_empty() {
+            if found.due.is_empty() && found.tidy.is_empty() {
                 return Ok(());
             }
             let (reply, mut answer) = oneshot::channel();

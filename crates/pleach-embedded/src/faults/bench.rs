@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use pleach_engine::{Batch, CommitError, Committed, EngineError};
+use pleach_engine::{Batch, CommitError, Committed};
 use pollster::block_on;
 use tokio::sync::oneshot;
 
@@ -78,9 +78,4 @@ impl Bench {
         let (reply, answer) = oneshot::channel();
         (Request::Commit { bucket, config, batch, reply, permit }, answer)
     }
-}
-
-/// Whether an error says that the store must be opened again.
-pub(crate) fn says_to_reopen(error: &CommitError) -> bool {
-    matches!(error, CommitError::Engine(error @ EngineError::ReadOnly { .. }) if error.help().contains("again"))
 }

@@ -18,7 +18,9 @@ pub(crate) struct SimDisk {
 }
 
 /// Keeps the disk from doing anything while it lives.
-pub(crate) struct Hold<'a>(MutexGuard<'a, State>);
+pub(crate) struct Hold<'a> {
+    _state: MutexGuard<'a, State>,
+}
 
 /// What the disk is asked to do, as far as it changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +62,8 @@ struct State {
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
     unsynced_names: Vec<NameChange>,
-    /// Which operations fail: the operation, how many of it still succeed, and how the one after fails.
-    rules: Vec<(DiskOp, usize, Fault)>,
+    /// Which operations fail: the operation or any, how many of it still succeed, and how the one after fails.
+    rules: Vec<(Option<DiskOp>, usize, Fault)>,
     full: bool,
     /// How many operations there were, and after how many the power is cut.
     operations: usize,
@@ -94,7 +96,17 @@ enum NameChange {
 impl SimDisk {
     /// Lets the operation after the next `skip` of its kind fail, once.
     pub(crate) fn fail(&self, op: DiskOp, skip: usize, fault: Fault) {
-        self.lock().rules.push((op, skip, fault));
+        self.lock().rules.push((Some(op), skip, fault));
+    }
+
+    /// Lets the operation after the next `skip` of any kind fail, once.
+    pub(crate) fn fail_any(&self, skip: usize, fault: Fault) {
+        self.lock().rules.push((None, skip, fault));
+    }
+
+    /// Whether everything failed that should.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.lock().rules.is_empty()
     }
 
     /// Leaves no space, or some again.
@@ -123,7 +135,7 @@ impl SimDisk {
 
     /// Lets everyone who asks for something wait.
     pub(crate) fn hold(&self) -> Hold<'_> {
-        Hold(self.lock())
+        Hold { _state: self.lock() }
     }
 
     /// How many writes were begun.
@@ -176,8 +188,9 @@ impl State {
             return Some(device_error());
         }
         let due = self.rules.iter_mut().position(|(kind, skip, _)| {
-            let due = *kind == op && *skip == 0;
-            *skip = skip.saturating_sub(usize::from(*kind == op));
+            let meant = kind.is_none_or(|kind| kind == op);
+            let due = meant && *skip == 0;
+            *skip = skip.saturating_sub(usize::from(meant));
             due
         });
         match due.map(|at| self.rules.remove(at).2) {

@@ -175,7 +175,10 @@ fn a_segment_that_cannot_be_made_harms_no_commit() {
                 assert!(bench.commit(&mut ledger, 2).iter().all(Result::is_ok), "{op:?}: durable before");
                 for _ in 0..3 {
                     let results = bench.commit(&mut ledger, 1);
-                    assert!(results.iter().all(|result| result.is_ok() || is_read_only(result)), "{results:?}");
+                    assert!(
+                        results.iter().all(|result| result.is_ok() || is_read_only(result)),
+                        "{results:?}"
+                    );
                 }
                 drop(bench);
                 // First as after a kill, where everything that was written is there.
@@ -265,6 +268,7 @@ fn nobody_waits_for_a_thread_that_has_panicked() {
         begin(&mut rest);
         drop(hold);
         let results = block_on(async { (first.await, rest.await) });
+        drop(engine);
         done.send(results).expect("someone waits");
     };
     std::thread::Builder::new().spawn(commits).expect("a thread");

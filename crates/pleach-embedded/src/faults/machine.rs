@@ -129,7 +129,11 @@ impl Ledger {
     }
 
     /// Commits `count` batches at the same time.
-    pub(crate) fn commit(&mut self, engine: &dyn Engine, count: usize) -> Vec<Result<Committed, CommitError>> {
+    pub(crate) fn commit(
+        &mut self,
+        engine: &dyn Engine,
+        count: usize,
+    ) -> Vec<Result<Committed, CommitError>> {
         let (tags, batches): (Vec<_>, Vec<_>) = (0..count).map(|_| self.batch()).unzip();
         let name = bucket();
         let results = block_on(join_all(batches.into_iter().map(|batch| engine.commit(&name, batch))));
@@ -151,7 +155,8 @@ impl Ledger {
         let mut found = BTreeMap::new();
         let mut entries = BTreeMap::new();
         for together in changes.chunk_by(|_, next| next.batch.index > 0) {
-            let tag: usize = together[0].entry.headers.get("batch").expect("a header").parse().expect("a tag");
+            let tag: usize =
+                together[0].entry.headers.get("batch").expect("a header").parse().expect("a tag");
             let operations: Vec<_> = together.iter().map(operation_of).collect();
             assert_eq!(operations, self.batches[tag], "all of batch {tag}, or nothing");
             let revisions: Vec<_> = together.iter().map(|change| change.entry.revision).collect();

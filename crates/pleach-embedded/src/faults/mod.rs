@@ -6,5 +6,4 @@ mod failures;
 mod machine;
 mod power;
 
-pub(crate) use disk::{DiskOp, Fault, SimDisk, Survival};
-pub(crate) use machine::Machine;
+pub(crate) use disk::{DiskOp, Fault, SimDisk};

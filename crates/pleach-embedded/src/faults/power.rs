@@ -1,7 +1,7 @@
 use pleach_engine::{BucketConfig, Engine, EngineError};
 use pollster::block_on;
 
-use super::disk::Survival;
+use super::disk::{Fault, Survival};
 use super::machine::{Ledger, Machine, bucket, buffered};
 
 /// Opens a store, closes it, and commits to it in two sessions; stops where the power goes.
@@ -47,7 +47,13 @@ fn cut_power_everywhere(config: &BucketConfig, all_acknowledged: bool) -> usize 
             }
             machine.power_cycle(survivals(cut + 1)[(cut + case) % 3], true);
 
-            reopen_and_check(&machine, &mut ledger, config, all_acknowledged, &format!("{cut}, {survival:?}"));
+            reopen_and_check(
+                &machine,
+                &mut ledger,
+                config,
+                all_acknowledged,
+                &format!("{cut}, {survival:?}"),
+            );
         }
     }
     unreachable!("the work ends")
@@ -86,4 +92,25 @@ fn a_power_cut_at_any_moment_loses_no_acknowledged_commit_and_halves_no_batch() 
 fn a_power_cut_at_any_moment_leaves_a_prefix_of_what_was_buffered() {
     let operations = cut_power_everywhere(&buffered(), false);
     assert!(operations > 30, "only {operations} operations: are segments still small?");
+}
+
+#[test]
+fn one_failed_operation_at_any_moment_loses_no_acknowledged_commit_and_shows_no_refused_one() {
+    for fault in [Fault::Io, Fault::Full] {
+        for failing in 0.. {
+            let machine = Machine::new();
+            let mut ledger = Ledger::default();
+            machine.disk.fail_any(failing, fault);
+            let result = work(&machine, &mut ledger, &BucketConfig::default());
+            if !machine.disk.has_failed() {
+                result.expect("nothing fails without a reason");
+                break;
+            }
+            if failing % 2 == 0 {
+                machine.power_cycle(survivals(failing)[failing / 2 % 3], failing % 4 == 0);
+            }
+            let case = format!("{failing}, {fault:?}");
+            reopen_and_check(&machine, &mut ledger, &BucketConfig::default(), true, &case);
+        }
+    }
 }

@@ -3,7 +3,7 @@ use pleach_engine::{Op, Revision, Timestamp};
 
 use crate::log::{FLAG_EXPIRES, Payload, Position, take, take_u64};
 
-/// Payloads up to this are kept in the index itself; larger ones are read from the log.
+/// Values whose payload is up to this are kept in the index itself; larger ones are read from the log.
 pub(crate) const INLINE_BYTES_MAX: usize = 512;
 
 /// An older record of a key that is kept as history.
@@ -25,8 +25,10 @@ pub(crate) struct Head {
     /// The entry's own expiry, without regard to its bucket's TTL.
     pub(crate) expires: Option<Timestamp>,
     pub(crate) position: Position,
-    /// The payload, if it is small.
-    pub(crate) inline: Option<Payload>,
+    /// The headers, and the value if it is small.
+    pub(crate) payload: Payload,
+    /// Whether the value is in the payload; else it is to be read from the log.
+    pub(crate) inline: bool,
     /// Older records, newest first.
     pub(crate) past: Vec<Past>,
 }
@@ -38,8 +40,7 @@ const OP_SHIFT: u32 = 6;
 
 impl Head {
     pub(crate) fn encode(&self) -> Bytes {
-        let inline_len = self.inline.as_ref().map_or(0, Payload::encoded_len);
-        let mut bytes = Vec::with_capacity(48 + self.past.len() * 16 + inline_len);
+        let mut bytes = Vec::with_capacity(48 + self.past.len() * 16 + self.payload.encoded_len());
         let op = match self.op {
             Op::Put => 0_u8,
             Op::Delete => 1,
@@ -48,7 +49,8 @@ impl Head {
         };
         let mut flags = op << OP_SHIFT;
         flags |= if self.expires.is_some() { FLAG_EXPIRES } else { 0 };
-        flags |= self.inline.as_ref().map_or(0, |payload| FLAG_INLINE | payload.flags());
+        flags |= if self.inline { FLAG_INLINE } else { 0 };
+        flags |= self.payload.flags();
         flags |= if self.past.is_empty() { 0 } else { FLAG_PAST };
         bytes.put_u8(flags);
         put_varint(&mut bytes, self.revision.get());
@@ -64,9 +66,7 @@ impl Head {
                 put_position(&mut bytes, past.position);
             }
         }
-        if let Some(payload) = &self.inline {
-            payload.encode(&mut bytes);
-        }
+        self.payload.encode(&mut bytes);
         bytes.into()
     }
 
@@ -94,9 +94,9 @@ impl Head {
                 past.push(Past { revision, position: take_position(&mut bytes)? });
             }
         }
-        let inline = if flags & FLAG_INLINE == 0 { None } else { Some(Payload::decode(bytes, flags)?) };
         let expires = expires.map(Timestamp::from_micros);
-        Some(Self { op, revision, time, expires, position, inline, past })
+        let (payload, inline) = (Payload::decode(bytes, flags)?, flags & FLAG_INLINE != 0);
+        Some(Self { op, revision, time, expires, position, payload, inline, past })
     }
 
     /// The record itself as one that has been followed by another.

@@ -90,7 +90,7 @@ pub(crate) struct Meta {
     pub(crate) store: StoreId,
     /// It contains the log up to here, and nothing after.
     pub(crate) applied: Revision,
-    /// The time of that revision.
+    /// The time when it was sealed there, which no later record may go before.
     pub(crate) time: Timestamp,
     /// The next bucket gets this number.
     pub(crate) next_bucket: BucketId,
@@ -100,7 +100,7 @@ impl Meta {
     const FORMAT: u8 = 1;
 
     pub(crate) fn encode(&self) -> Bytes {
-        let mut bytes = BytesMut::with_capacity(37);
+        let mut bytes = BytesMut::with_capacity(41);
         bytes.put_u8(Self::FORMAT);
         bytes.put_slice(&self.store.0);
         bytes.put_u64_le(self.applied.get());

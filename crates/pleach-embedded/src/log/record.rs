@@ -78,6 +78,11 @@ impl Payload {
         Self::plain(headers, value)
     }
 
+    /// The headers alone.
+    pub(crate) fn without_value(&self) -> Self {
+        Self::plain(self.headers.clone(), Bytes::new())
+    }
+
     /// The value itself, or none if the stored bytes do not decompress to what they say.
     pub(crate) fn into_value(self) -> Option<(Headers, Bytes)> {
         let Some(raw_len) = self.raw_len else { return Some((self.headers, self.value)) };

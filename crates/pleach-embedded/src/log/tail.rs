@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -32,30 +33,45 @@ impl Tail {
         let len = segment.len();
         let bytes_len = usize::try_from(len - SegmentHeader::BYTES.min(len)).unwrap_or(usize::MAX);
         let bytes = segment.read(SegmentHeader::BYTES, bytes_len)?;
-        let (mut tail, end) = Self::scan(segment, &bytes);
+        let (mut tail, unsynced, end) = Self::scan(segment, &bytes);
         if end < len {
             tail.clean = false;
             Self::cut(log, segment, &bytes, tail.last, end)?;
         }
-        if !tail.clean {
-            segment.sync()?;
+        if tail.clean {
+            // The mark may not have reached the disk; what is written next takes its place.
+            segment.set_len(unsynced);
+            return Ok(tail);
         }
+        // Written again, because after a failed sync the operating system may show what is not on the disk,
+        // and hold that there is nothing left to sync.
+        let index = |offset: u64| usize::try_from(offset - SegmentHeader::BYTES).unwrap_or(usize::MAX);
+        let rewritten = segment.file.write_at(&bytes[index(unsynced)..index(end)], unsynced);
+        rewritten.map_err(io_error("write", &segment.path))?;
+        segment.sync()?;
         Ok(tail)
     }
 
     /// Reads frames from the start of `bytes`, which follow the segment's header, as far as they are sound.
-    fn scan(segment: &Segment, bytes: &Bytes) -> (Self, u64) {
+    /// Returns where the first frame is that none after it shows to have been synced, and where the last
+    /// one ends.
+    fn scan(segment: &Segment, bytes: &Bytes) -> (Self, u64, u64) {
         let before = Revision::new(segment.header.first.get().saturating_sub(1));
         let mut tail = Self { last: before, time: Timestamp::default(), clean: false, empty: true };
         let mut offset = SegmentHeader::BYTES;
+        let mut unsynced: VecDeque<(Revision, u64)> = VecDeque::new();
         while let Some(frame) = frame_at(segment, bytes, offset) {
+            while unsynced.front().is_some_and(|(last, _)| *last <= frame.header.durable) {
+                unsynced.pop_front();
+            }
+            unsynced.push_back((frame.header.last(), offset));
             tail.clean = frame.header.kind == FrameKind::Mark;
             tail.empty &= frame.header.kind == FrameKind::Mark;
             tail.last = tail.last.max(frame.header.last());
             tail.time = frame.records.iter().map(|(_, record)| record.time).fold(tail.time, Timestamp::max);
             offset += frame.header.frame_len();
         }
-        (tail, offset)
+        (tail, unsynced.front().map_or(offset, |(_, start)| *start), offset)
     }
 
     fn cut(log: &Log, segment: &Segment, bytes: &Bytes, last: Revision, end: u64) -> Result<(), EngineError> {

@@ -244,10 +244,17 @@ fn a_value_expires_once_though_its_buckets_ttl_was_changed() {
     let query = WatchQuery { start: WatchStart::Revision(Revision::new(written)), ..WatchQuery::default() };
     let watch = block_on(engine.watch(&name, query)).expect("a watch");
     store.clock.advance(Duration::from_millis(2));
-    let ops: Vec<Op> = take(watch, 2)
-        .into_iter()
-        .map(|event| if let WatchEvent::Change(change) = event { change.entry.op } else { panic!("a change is due") })
-        .collect();
+    let ops: Vec<Op> =
+        take(watch, 2)
+            .into_iter()
+            .map(|event| {
+                if let WatchEvent::Change(change) = event {
+                    change.entry.op
+                } else {
+                    panic!("a change is due")
+                }
+            })
+            .collect();
     assert_eq!(ops, [Op::Put, Op::Expire]);
     put(&engine, &name, "b", "2");
     assert_eq!(block_on(engine.history(&name, &key("a"))).expect("a history").len(), 2);
