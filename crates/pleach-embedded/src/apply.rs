@@ -6,6 +6,7 @@ use bytes::Bytes;
 use pleach_engine::{BucketConfig, BucketName, EngineError, Key, Revision, Timestamp};
 
 use crate::catalog::{Bucket, decode_config};
+use crate::commit::NoteChange;
 use crate::core::{Core, damaged_head, op_of};
 use crate::feed::Logged;
 use crate::index::{Head, INLINE_BYTES_MAX, IndexChange, IndexKey, Meta, ReadAt, key_of_head};
@@ -45,9 +46,6 @@ fn apply_commit(core: &Core, frame: &Logged) -> Result<(), EngineError> {
             changes.push(IndexChange::Insert(head_key, head.encode()));
         }
         core.index.write(record.revision, changes);
-        if op_of(record.kind).is_some() {
-            bucket.set_last(record.revision);
-        }
     }
     if let Some(at) = first_expiry {
         core.reaper.wake_by(at);
@@ -173,6 +171,28 @@ pub(crate) fn seal_index(core: &Core, applied: Revision, time: Timestamp) -> Res
     core.index.write(applied, changes);
     core.index.seal();
     core.unsealed_log.store(0, Ordering::Release);
+    Ok(())
+}
+
+/// Puts notes about expiry in order; this is not in the log, so it can be forgotten and is then done again.
+pub(crate) fn correct_notes(
+    core: &Core,
+    revision: Revision,
+    corrections: Vec<NoteChange>,
+) -> Result<(), EngineError> {
+    let mut changes = Vec::with_capacity(corrections.len());
+    for correction in corrections {
+        match correction {
+            NoteChange::Add { key, about } => changes.push(IndexChange::Insert(key, note(about))),
+            // The same key may have got a later value that expires at the same moment: that note stays.
+            NoteChange::Remove { key, about } => {
+                if core.index.get(&key, ReadAt::Newest)? == Some(note(about)) {
+                    changes.push(IndexChange::Remove(key));
+                }
+            }
+        }
+    }
+    core.index.write(revision, changes);
     Ok(())
 }
 

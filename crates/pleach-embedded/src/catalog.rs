@@ -5,7 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::{BufMut, Bytes};
 use pleach_engine::{BucketConfig, BucketInfo, BucketName, EngineError, Revision, Timestamp};
 
-use crate::feed::Feed;
+use crate::core::op_of;
+use crate::feed::{Feed, Logged};
 use crate::log::{BucketId, take, take_u64};
 
 /// One life of a bucket, from its creation to its deletion.
@@ -56,6 +57,14 @@ impl Bucket {
 
     pub(crate) fn set_last(&self, revision: Revision) {
         self.last.store(revision.get(), Ordering::Release);
+    }
+
+    /// Notes that `logged`, if it is a commit to this bucket, is what readers see by now.
+    pub(crate) fn advance(&self, logged: &Logged) {
+        let newest = logged.records.iter().rev().find(|(_, record)| op_of(record.kind).is_some());
+        if let Some((_, record)) = newest {
+            self.set_last(record.revision);
+        }
     }
 
     pub(crate) fn is_deleted(&self) -> bool {

@@ -9,8 +9,8 @@ use crate::catalog::{Bucket, Catalog};
 use crate::index::{Head, Index, IndexKey, Past, ReadAt};
 use crate::log::{Log, Record, RecordKind};
 use crate::settings::Settings;
+use crate::signal::Signal;
 use crate::snapshots::Snapshots;
-use crate::upkeep::Signal;
 
 /// What all parts of an open store share.
 #[derive(Debug)]
@@ -90,24 +90,21 @@ impl Core {
         key: &Key,
         past: Past,
     ) -> Result<Entry, EngineError> {
-        let record = self.log.read(past.position, key, past.revision)?;
-        self.record_entry(config, record)?.ok_or_else(|| self.damaged_value(&past.position, key))
+        self.record_entry(config, self.log.read(past.position, key, past.revision)?)
     }
 
-    /// Turns a record into the entry it stands for; none if it is not about an entry.
-    pub(crate) fn record_entry(
-        &self,
-        config: &BucketConfig,
-        record: Record,
-    ) -> Result<Option<Entry>, EngineError> {
-        let Some(op) = op_of(record.kind) else { return Ok(None) };
-        let Record { key, revision, time, expires, payload, .. } = record;
-        let expires = if op.is_put() { config.expiry(time, expires) } else { None };
-        let Some((headers, value)) = payload.into_value() else {
-            let what = format!("the value of {key} at revision {revision} does not decompress");
-            return Err(EngineError::Corrupt { path: self.log.directory.clone(), offset: 0, what });
+    /// Turns a record of a key into the entry it stands for.
+    pub(crate) fn record_entry(&self, config: &BucketConfig, record: Record) -> Result<Entry, EngineError> {
+        let Record { kind, key, revision, time, expires, payload, .. } = record;
+        let damaged = |what: &str| EngineError::Corrupt {
+            path: self.log.directory.clone(),
+            offset: 0,
+            what: format!("the record of {key} at revision {revision} {what}"),
         };
-        Ok(Some(Entry { key, value, revision, time, expires, op, headers }))
+        let op = op_of(kind).ok_or_else(|| damaged("is not about an entry"))?;
+        let (headers, value) = payload.into_value().ok_or_else(|| damaged("does not decompress"))?;
+        let expires = if op.is_put() { config.expiry(time, expires) } else { None };
+        Ok(Entry { key, value, revision, time, expires, op, headers })
     }
 
     fn damaged_value(&self, position: &crate::log::Position, key: &Key) -> EngineError {

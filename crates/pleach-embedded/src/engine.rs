@@ -20,7 +20,7 @@ use crate::index::{Head, ReadAt};
 use crate::lock::DirectoryLock;
 use crate::log::LogWriter;
 use crate::recovery::{self, Opened};
-use crate::scan::{CountScan, HeadScan, INLINE_HEADS_MAX, PageScan};
+use crate::scan::{Budget, CountScan, HeadScan, PageScan};
 use crate::settings::Settings;
 use crate::snapshots::Snapshot;
 use crate::threads::Threads;
@@ -51,7 +51,7 @@ pub struct EmbeddedEngine {
 #[derive(Debug)]
 struct Running {
     threads: Threads,
-    _lock: DirectoryLock,
+    lock: DirectoryLock,
 }
 
 impl EmbeddedEngine {
@@ -85,7 +85,7 @@ impl EmbeddedEngine {
         let Opened { core, writer, lock } = recovery::open(directory, settings, clock, disk)?;
         let queue = Arc::new(CommitQueue::new());
         let threads = Threads::start(&core, &queue, writer)?;
-        let running = Arc::new(Mutex::new(Some(Running { threads, _lock: lock })));
+        let running = Arc::new(Mutex::new(Some(Running { threads, lock })));
         Ok(Self { core, queue, running })
     }
 
@@ -165,16 +165,20 @@ impl Drop for EmbeddedEngine {
 }
 
 fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineError> {
-    let Some(running) = running.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
+    // Held to the end, so that whoever closes it as well returns when it is closed.
+    let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(Running { threads, lock }) = running.take() else { return Ok(()) };
     core.health.close();
-    let writer = running.threads.stop();
+    let writer = threads.stop();
     for bucket in core.catalog.all() {
         bucket.feed.wake();
     }
-    match writer {
+    let finished = match writer {
         Some(writer) if !core.health.is_poisoned() => finish(core, writer),
         _ => Ok(()),
-    }
+    };
+    drop(lock);
+    finished
 }
 
 /// Ends the log cleanly, and writes out the index if reading the log again would take longer.
@@ -232,7 +236,8 @@ impl Engine for EmbeddedEngine {
         let bucket = self.open_bucket(bucket)?;
         let config = bucket.config();
         let batch = batch.check(&bucket.name, &config, &CAPABILITIES)?;
-        let permit = self.queue.room(batch.bytes()).await?;
+        let room = self.queue.room(batch.bytes()).await;
+        let permit = room.map_err(|closed| self.core.health.check_writable().err().unwrap_or(closed))?;
         self.ask(|reply| Request::Commit { bucket, config, batch, reply, permit }).await
     }
 
@@ -284,9 +289,9 @@ impl Engine for EmbeddedEngine {
         let scan =
             HeadScan::new(&self.core, &bucket, snapshot, query.selection.clone(), &range, query.direction);
         let (limit, keys_only) = (query.limit, query.keys_only);
-        let mut page = PageScan { scan, now, limit, keys_only, entries: Vec::new(), bytes: 0, more: false };
-        if !page.run(INLINE_HEADS_MAX)? {
-            page = blocking::unblock(move || page.run(usize::MAX).map(|_| page)).await?;
+        let mut page = PageScan::new(scan, now, limit, keys_only);
+        if !page.run(Budget::INLINE)? {
+            page = blocking::unblock(move || page.run(Budget::UNLIMITED).map(|_| page)).await?;
         }
         let next = page.entries.last().filter(|_| page.more).map(|last| {
             self.core.snapshots.lease(&page.scan.snapshot, self.core.elapsed());
@@ -304,8 +309,8 @@ impl Engine for EmbeddedEngine {
         let snapshot = self.core.snapshots.open();
         let scan = HeadScan::new(&self.core, &bucket, snapshot, selection, &range, Direction::Forward);
         let mut count = CountScan { scan, now, count: 0 };
-        if !count.run(INLINE_HEADS_MAX)? {
-            count = blocking::unblock(move || count.run(usize::MAX).map(|_| count)).await?;
+        if !count.run(Budget::INLINE)? {
+            count = blocking::unblock(move || count.run(Budget::UNLIMITED).map(|_| count)).await?;
         }
         Ok(count.count)
     }

@@ -98,6 +98,9 @@ impl Feed {
 
     /// Adds a commit, which readers can see by now, and wakes the watches.
     pub(crate) fn publish(&self, commit: &Arc<Logged>) {
+        if commit.kind != FrameKind::Commit {
+            return;
+        }
         let mut ring = self.lock();
         if ring.watches == 0 {
             ring.start = commit.last.next();
@@ -143,3 +146,6 @@ impl Ring {
         self.bytes = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;

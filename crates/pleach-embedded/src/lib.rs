@@ -44,6 +44,7 @@ mod reaper;
 mod recovery;
 mod scan;
 mod settings;
+mod signal;
 mod snapshots;
 mod threads;
 mod upkeep;

@@ -5,11 +5,10 @@ use std::time::Duration;
 use pleach_engine::{EngineError, Revision, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::apply::note;
 use crate::catalog::Bucket;
-use crate::commit::{CommitQueue, Due, Request};
+use crate::commit::{CommitQueue, Due, NoteChange, Request};
 use crate::core::{Core, has_expired};
-use crate::index::{IndexChange, IndexKey, ReadAt, decode_expiry_key};
+use crate::index::{IndexKey, ReadAt, decode_expiry_key};
 
 /// How many notes are looked at together; also the most expiries in one commit.
 const NOTES_MAX: usize = 1000;
@@ -31,7 +30,7 @@ pub(crate) struct Found {
     /// What has expired, in the order of its time; what is next to each other in one bucket is together.
     pub(crate) due: Vec<(Arc<Bucket>, Vec<Due>)>,
     /// Corrections to the notes.
-    pub(crate) tidy: Vec<IndexChange>,
+    pub(crate) tidy: Vec<NoteChange>,
     /// When to look again.
     next: Option<Timestamp>,
 }
@@ -78,7 +77,7 @@ impl Reaper {
             }
             if !tidy.is_empty() {
                 let (reply, answer) = oneshot::channel();
-                self.queue.push(Request::Tidy { changes: tidy, reply });
+                self.queue.push(Request::Tidy { notes: tidy, reply });
                 answers.push(answer);
             }
             for answer in answers {
@@ -94,12 +93,11 @@ impl Reaper {
 impl Found {
     /// Looks at the notes up to now, and at the first after.
     pub(crate) fn look(core: &Core) -> Result<Self, EngineError> {
-        let snapshot = core.snapshots.open();
         let now = core.clock.now();
         let start = Bound::Included(IndexKey::expiries_from(Timestamp::default()));
         let end = Bound::Excluded(IndexKey::after(&IndexKey::expiries_from(Timestamp::default())[..1]));
         let mut found = Self::default();
-        for item in core.index.range(start, end, ReadAt::Snapshot(snapshot.revision)).take(NOTES_MAX) {
+        for item in core.index.range(start, end, ReadAt::Newest).take(NOTES_MAX) {
             let (note_key, bytes) = item?;
             let decoded =
                 decode_expiry_key(&note_key).zip(bytes.as_ref().try_into().ok().map(u64::from_le_bytes));
@@ -113,12 +111,12 @@ impl Found {
             let revision = Revision::new(revision);
             let bucket = core.catalog.by_id(id);
             let head = match &bucket {
-                Some(bucket) => core.head(bucket, &key, ReadAt::Snapshot(snapshot.revision))?,
+                Some(bucket) => core.head(bucket, &key, ReadAt::Newest)?,
                 None => None,
             };
             let current = bucket.zip(head.filter(|head| head.revision == revision && head.op.is_put()));
             let Some((bucket, head)) = current else {
-                found.tidy.push(IndexChange::Remove(note_key));
+                found.tidy.push(NoteChange::Remove { key: note_key, about: revision });
                 continue;
             };
             let config = bucket.config();
@@ -130,9 +128,11 @@ impl Found {
                 }
             } else {
                 // The bucket's TTL was lengthened since, or taken away.
-                found.tidy.push(IndexChange::Remove(note_key));
+                found.tidy.push(NoteChange::Remove { key: note_key, about: revision });
                 if let Some(later) = config.expiry(head.time, head.expires) {
-                    found.tidy.push(IndexChange::Insert(IndexKey::expiry(later, id, &key), note(revision)));
+                    found
+                        .tidy
+                        .push(NoteChange::Add { key: IndexKey::expiry(later, id, &key), about: revision });
                 }
             }
         }

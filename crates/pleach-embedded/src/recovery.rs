@@ -16,8 +16,8 @@ use crate::index::{Index, IndexKey, LsmIndex, Meta, ReadAt};
 use crate::lock::DirectoryLock;
 use crate::log::{BucketId, Log, LogReader, LogWriter, StoreId, Tail};
 use crate::settings::Settings;
+use crate::signal::Signal;
 use crate::snapshots::Snapshots;
-use crate::upkeep::Signal;
 
 /// A store that was opened and is ready to be used.
 #[derive(Debug)]
@@ -42,14 +42,15 @@ pub(crate) fn open(
     let log = Arc::new(Log::open(disk, &log_directory, store)?);
     let tail = log.last_segment().map(|segment| Tail::recover(&log, &segment)).transpose()?;
     let last = tail.map_or(Revision::ZERO, |tail| tail.last);
-    let view = View::open(directory, store, last, settings.cache_bytes)?;
+    let index = directory.join("index");
+    let view = View::open(&index, store, last, settings.cache_bytes)?;
     let writer = LogWriter::after(&log, tail, settings.segment_bytes)?;
-    let floor = tail.map_or(view.time, |tail| tail.time.max(view.time));
-    let core = Core {
+    let time = tail.map_or(Timestamp::default(), |tail| tail.time);
+    let assemble = |view: View| Core {
         directory: directory.into(),
-        clock: SteadyClock::new(Arc::clone(&clock), floor),
-        ticks: clock,
-        log,
+        clock: SteadyClock::new(Arc::clone(&clock), view.time.max(time)),
+        ticks: Arc::clone(&clock),
+        log: Arc::clone(&log),
         index: Arc::new(view.index),
         catalog: view.catalog,
         snapshots: Arc::new(Snapshots::new(last)),
@@ -58,9 +59,22 @@ pub(crate) fn open(
         health: Health::default(),
         upkeep: Signal::default(),
         reaper: Signal::default(),
-        settings,
+        settings: settings.clone(),
     };
-    replay(&core, view.applied, last)?;
+    let applied = view.applied;
+    let mut core = assemble(view);
+    match replay(&core, applied, last) {
+        // Damage inside the index that only showed when it was used: the log has everything.
+        Err(EngineError::CorruptIndex { .. }) => {
+            drop(core);
+            set_aside(&index)?;
+            let view = View::open(&index, store, last, settings.cache_bytes)?;
+            let applied = view.applied;
+            core = assemble(view);
+            replay(&core, applied, last)?;
+        }
+        replayed => replayed?,
+    }
     for bucket in core.catalog.all() {
         bucket.feed.restart(last.next());
     }
@@ -77,9 +91,8 @@ struct View {
 
 impl View {
     /// Opens the index. One that is damaged or of another store is set aside, and an empty one takes its place.
-    fn open(directory: &Path, store: StoreId, last: Revision, cache_bytes: u64) -> Result<Self, EngineError> {
-        let path = directory.join("index");
-        let found = match LsmIndex::open(&path, cache_bytes) {
+    fn open(path: &Path, store: StoreId, last: Revision, cache_bytes: u64) -> Result<Self, EngineError> {
+        let found = match LsmIndex::open(path, cache_bytes) {
             Ok(index) => Self::load(index, store)?,
             Err(error @ (EngineError::Io { .. } | EngineError::DiskFull { .. })) if path.exists() => {
                 // A file that cannot be found is one way for an index to be damaged; others deserve a look.
@@ -98,10 +111,10 @@ impl View {
             }
             let what =
                 format!("the log ends at revision {last}, and the index knows revision {}", view.applied);
-            return Err(EngineError::Corrupt { path: directory.join("log"), offset: 0, what });
+            return Err(EngineError::Corrupt { path: path.with_file_name("log"), offset: 0, what });
         }
-        set_aside(&path)?;
-        let index = LsmIndex::open(&path, cache_bytes)?;
+        set_aside(path)?;
+        let index = LsmIndex::open(path, cache_bytes)?;
         Self::load(index, store)?.ok_or_else(|| EngineError::Bug { what: "a new index is not empty".into() })
     }
 
@@ -163,6 +176,9 @@ fn replay(core: &Core, applied: Revision, last: Revision) -> Result<(), EngineEr
         }
         let logged = Logged::from_frame(frame, segment);
         apply(core, &logged)?;
+        if let Some(bucket) = core.catalog.by_id(logged.bucket) {
+            bucket.advance(&logged);
+        }
         newest = logged.last;
         if let Some((_, record)) = logged.records.last() {
             core.clock.raise(record.time);

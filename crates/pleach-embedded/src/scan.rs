@@ -11,8 +11,21 @@ use crate::core::{Core, damaged_head, has_expired};
 use crate::index::{Head, IndexIter, IndexKey, ReadAt, key_of_head};
 use crate::snapshots::Snapshot;
 
-/// How many heads are looked at on the caller's thread before the work goes to another.
-pub(crate) const INLINE_HEADS_MAX: usize = 256;
+/// How much may be done before the work goes to another thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    /// Heads to look at.
+    heads: usize,
+    /// Bytes of values to read from the log.
+    bytes: usize,
+}
+
+impl Budget {
+    /// What a caller's thread can do without keeping others waiting.
+    pub(crate) const INLINE: Self = Self { heads: 256, bytes: 256 * 1024 };
+    /// As much as it takes.
+    pub(crate) const UNLIMITED: Self = Self { heads: usize::MAX, bytes: usize::MAX };
+}
 
 /// Reads the heads of a bucket in order, from one snapshot.
 pub(crate) struct HeadScan {
@@ -104,23 +117,33 @@ pub(crate) enum Step {
 /// A page that is being read.
 pub(crate) struct PageScan {
     pub(crate) scan: HeadScan,
-    pub(crate) now: Timestamp,
+    now: Timestamp,
     pub(crate) limit: usize,
     pub(crate) keys_only: bool,
     pub(crate) entries: Vec<Entry>,
     pub(crate) bytes: usize,
+    /// An entry whose value was too large to be read within the budget.
+    pub(crate) put_off: Option<(Key, Head)>,
     /// Whether there is a live entry after the last one of the page.
     pub(crate) more: bool,
 }
 
 impl PageScan {
-    /// Reads on, and says whether the page is complete; if not, `budget` heads were looked at.
-    pub(crate) fn run(&mut self, mut budget: usize) -> Result<bool, EngineError> {
+    pub(crate) fn new(scan: HeadScan, now: Timestamp, limit: usize, keys_only: bool) -> Self {
+        Self { scan, now, limit, keys_only, entries: Vec::new(), bytes: 0, put_off: None, more: false }
+    }
+
+    /// Reads on, and says whether the page is complete; if not, the budget was used up.
+    pub(crate) fn run(&mut self, budget: Budget) -> Result<bool, EngineError> {
+        let Budget { mut heads, mut bytes } = budget;
         loop {
-            let (key, head) = match self.scan.next(&mut budget)? {
-                Step::Head(key, head) => (key, head),
-                Step::End => return Ok(true),
-                Step::OutOfBudget => return Ok(false),
+            let (key, head) = match self.put_off.take() {
+                Some(put_off) => put_off,
+                None => match self.scan.next(&mut heads)? {
+                    Step::Head(key, head) => (key, head),
+                    Step::End => return Ok(true),
+                    Step::OutOfBudget => return Ok(false),
+                },
             };
             if !self.scan.is_live(&head, self.now) {
                 continue;
@@ -128,6 +151,13 @@ impl PageScan {
             self.more = self.entries.len() == self.limit;
             if self.more {
                 return Ok(true);
+            }
+            if !self.keys_only && !head.inline {
+                let Some(left) = bytes.checked_sub(head.position.len as usize) else {
+                    self.put_off = Some((key, head));
+                    return Ok(false);
+                };
+                bytes = left;
             }
             let entry = self.scan.core.entry(&self.scan.config, key, head, self.keys_only)?;
             self.bytes += entry.value.len();
@@ -148,10 +178,10 @@ pub(crate) struct CountScan {
 }
 
 impl CountScan {
-    /// Counts on, and says whether that was all; if not, `budget` heads were looked at.
-    pub(crate) fn run(&mut self, mut budget: usize) -> Result<bool, EngineError> {
+    /// Counts on, and says whether that was all; if not, the budget was used up.
+    pub(crate) fn run(&mut self, mut budget: Budget) -> Result<bool, EngineError> {
         loop {
-            match self.scan.next(&mut budget)? {
+            match self.scan.next(&mut budget.heads)? {
                 Step::Head(_, head) => self.count += u64::from(self.scan.is_live(&head, self.now)),
                 Step::End => return Ok(true),
                 Step::OutOfBudget => return Ok(false),

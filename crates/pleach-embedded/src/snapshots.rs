@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pleach_engine::{PAGE_LEASE, Revision};
 
-/// The most snapshots held for page tokens; past it, the oldest is given up.
+/// The most snapshots held for page tokens; past it, the one that was idle longest is given up.
 const LEASES_MAX: usize = 1024;
 
 /// Which revisions are being read, so that the index keeps what they need.
@@ -52,8 +52,11 @@ impl Snapshots {
         let mut held = self.lock();
         held.expire(now);
         held.leases.insert(snapshot.revision, now + PAGE_LEASE);
-        if held.leases.len() > LEASES_MAX {
-            held.leases.pop_first();
+        if held.leases.len() > LEASES_MAX
+            && let Some(idlest) =
+                held.leases.iter().min_by_key(|(_, until)| **until).map(|(revision, _)| *revision)
+        {
+            held.leases.remove(&idlest);
         }
     }
 
@@ -106,3 +109,6 @@ impl Drop for Snapshot {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

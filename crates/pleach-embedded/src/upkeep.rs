@@ -1,8 +1,8 @@
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use pleach_engine::{EngineError, Timestamp};
+use pleach_engine::EngineError;
 
 use crate::core::Core;
 
@@ -47,8 +47,8 @@ impl Upkeep {
         if backlog.sealed > 0 {
             result = core.index.flush(core.snapshots.oldest(core.elapsed()));
         }
-        if result.is_ok() && core.index.backlog().runs > 0 {
-            result = core.index.compact(core.snapshots.oldest(core.elapsed()));
+        if result.is_ok() {
+            result = self.compact();
         }
         match result {
             Ok(()) => core.health.set_obstacle(None),
@@ -57,63 +57,20 @@ impl Upkeep {
         }
         core.upkeep.done();
     }
-}
 
-/// Wakes a thread that otherwise sleeps.
-#[derive(Debug, Default)]
-pub(crate) struct Signal {
-    state: Mutex<SignalState>,
-    woken: Condvar,
-    done: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct SignalState {
-    raised: bool,
-    /// The moment the thread sleeps until.
-    until: Option<Timestamp>,
-}
-
-impl Signal {
-    pub(crate) fn wake(&self) {
-        self.lock().raised = true;
-        self.woken.notify_all();
-    }
-
-    /// Wakes the thread if it would sleep past `moment`.
-    pub(crate) fn wake_by(&self, moment: Timestamp) {
-        let mut state = self.lock();
-        if state.until.is_none_or(|until| moment < until) {
-            state.raised = true;
-            drop(state);
-            self.woken.notify_all();
+    /// Merges as long as that leaves fewer runs.
+    fn compact(&self) -> Result<(), EngineError> {
+        let core = &*self.core;
+        loop {
+            let runs = core.index.backlog().runs;
+            if runs == 0 {
+                return Ok(());
+            }
+            core.index.compact(core.snapshots.oldest(core.elapsed()))?;
+            core.upkeep.done();
+            if core.index.backlog().runs >= runs {
+                return Ok(());
+            }
         }
-    }
-
-    /// Sleeps until woken, or for `duration`.
-    pub(crate) fn wait(&self, duration: Duration) {
-        let state = self.lock();
-        let result = self.woken.wait_timeout_while(state, duration, |state| !state.raised);
-        result.unwrap_or_else(PoisonError::into_inner).0.raised = false;
-    }
-
-    /// Notes the moment the thread is about to sleep until.
-    pub(crate) fn sleeping_until(&self, moment: Option<Timestamp>) {
-        self.lock().until = moment;
-    }
-
-    /// Says that some work was done, to those who wait for it.
-    pub(crate) fn done(&self) {
-        self.done.notify_all();
-    }
-
-    /// Waits a little for [`Signal::done`].
-    pub(crate) fn wait_done(&self, duration: Duration) {
-        let state = self.lock();
-        drop(self.done.wait_timeout(state, duration));
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, SignalState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,34 +3,53 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 use pleach_engine::{
-    BatchPart, Change, Direction, EngineError, KeyRange, Revision, Selection, WatchEvent, WatchQuery,
-    WatchStart, WatchStream,
+    BatchPart, Change, Direction, EngineError, Entry, Key, Revision, ScanQuery, Selection, WatchEvent,
+    WatchQuery, WatchStart, WatchStream,
 };
 use tokio::sync::watch;
 
 use crate::catalog::Bucket;
 use crate::core::Core;
 use crate::feed::{Logged, Recent};
-use crate::log::{FrameKind, LogReader, Record, RecordKind};
+use crate::index::Head;
+use crate::log::{BucketId, FrameKind, LogReader, Record, RecordKind};
 use crate::scan::{HeadScan, Step};
 
 /// How many heads, or commits, a watch takes up at a time.
 const CHUNK_MAX: usize = 256;
 
-/// How many bytes of the log a watch takes up at a time, at least one frame.
+/// How many bytes a watch takes up at a time, at least one record or frame.
 const CHUNK_BYTES_MAX: usize = 1024 * 1024;
 
-/// A watch: holds no more than a chunk of what it has yet to deliver.
+/// A watch: holds no more than a chunk of what it has yet to deliver, however slow its reader is.
 pub(crate) struct Watch {
     core: Arc<Core>,
     subscription: Subscription,
     query: WatchQuery,
     /// Everything before this revision was delivered, or belongs to `initial`.
     next: Revision,
-    initial: Option<HeadScan>,
+    initial: Option<Initial>,
     reader: Option<LogReader>,
-    ready: VecDeque<WatchEvent>,
+    ready: VecDeque<Ready>,
     ended: bool,
+}
+
+/// What is there when a watch begins and has yet to be delivered. Between chunks the snapshot is only leased,
+/// so a watch that nobody reads does not hold on to it for ever.
+struct Initial {
+    revision: Revision,
+    /// The last key that was looked at.
+    last: Option<Key>,
+    /// A key that is not done, with what is left of its records.
+    rest: Option<(Key, Head)>,
+}
+
+/// Something to be delivered.
+enum Ready {
+    Initial(Entry),
+    InitialDone(Revision),
+    /// A record as it is stored: values are decompressed only when they are delivered.
+    Record(Record, BatchPart),
 }
 
 /// Counts as a watch of its bucket while it lives.
@@ -71,7 +90,8 @@ impl Watch {
             WatchStart::Now | WatchStart::Latest | WatchStart::History => visible.next(),
         };
         let initial = matches!(query.start, WatchStart::Latest | WatchStart::History).then(|| {
-            HeadScan::new(core, &bucket, snapshot, Selection::all(), &KeyRange::all(), Direction::Forward)
+            core.snapshots.lease(&snapshot, core.elapsed());
+            Initial { revision: visible, last: None, rest: None }
         });
         let core = Arc::clone(core);
         let ready = VecDeque::new();
@@ -90,8 +110,8 @@ impl Watch {
             if self.ended {
                 return None;
             }
-            if let Some(event) = self.ready.pop_front() {
-                return Some(Ok(event));
+            if let Some(ready) = self.ready.pop_front() {
+                return Some(self.deliver(ready));
             }
             if let Err(error) = self.fill().await {
                 return Some(Err(error));
@@ -99,14 +119,26 @@ impl Watch {
         }
     }
 
+    fn deliver(&self, ready: Ready) -> Result<WatchEvent, EngineError> {
+        let (entry, batch) = match ready {
+            Ready::Initial(entry) => (entry, BatchPart::SINGLE),
+            Ready::InitialDone(revision) => return Ok(WatchEvent::InitialDone { revision }),
+            Ready::Record(record, batch) => {
+                let config = self.subscription.bucket.config();
+                (self.core.record_entry(&config, record)?, batch)
+            }
+        };
+        Ok(WatchEvent::Change(Change { entry, batch }))
+    }
+
     /// Makes at least one event ready, or waits until there may be one.
     async fn fill(&mut self) -> Result<(), EngineError> {
-        self.core.health.check_open()?;
-        if let Some(scan) = self.initial.take() {
-            return self.fill_initial(scan).await;
-        }
-        // Marked as seen before looking, so that what comes after the look wakes the wait.
+        // Marked as seen before looking around, so that whatever happens after the look wakes the wait.
         self.subscription.tip.borrow_and_update();
+        self.core.health.check_open()?;
+        if let Some(initial) = self.initial.take() {
+            return self.fill_initial(initial).await;
+        }
         match self.subscription.bucket.feed.after(self.next, CHUNK_MAX) {
             Recent::Commits(commits) if commits.is_empty() => {
                 if self.subscription.bucket.is_deleted() {
@@ -117,67 +149,53 @@ impl Watch {
             }
             Recent::Commits(commits) => {
                 self.reader = None;
-                commits.iter().try_for_each(|commit| self.take_up(commit))
+                commits.iter().for_each(|commit| self.take_up(commit));
+                Ok(())
             }
             Recent::Behind(ring) => self.fill_from_log(ring).await,
         }
     }
 
-    async fn fill_initial(&mut self, mut scan: HeadScan) -> Result<(), EngineError> {
-        let query = self.query.clone();
-        let (scan, events, done) = blocking::unblock(move || {
-            let mut events = Vec::new();
-            let mut budget = CHUNK_MAX;
-            loop {
-                match scan.next(&mut budget) {
-                    Ok(Step::Head(key, head)) if query.matches(&key) => {
-                        if let Err(error) = initial_events(&scan, query.start, key, head, &mut events) {
-                            return (scan, Err(error), true);
-                        }
-                    }
-                    Ok(Step::Head(..)) => {}
-                    Ok(Step::End) => return (scan, Ok(events), true),
-                    Ok(Step::OutOfBudget) => return (scan, Ok(events), false),
-                    Err(error) => return (scan, Err(error), true),
-                }
-            }
-        })
-        .await;
-        self.ready.extend(events?);
-        if done {
-            self.ready.push_back(WatchEvent::InitialDone { revision: scan.snapshot.revision });
-        } else {
-            self.initial = Some(scan);
+    async fn fill_initial(&mut self, initial: Initial) -> Result<(), EngineError> {
+        let (core, query) = (Arc::clone(&self.core), self.query.clone());
+        let bucket = Arc::clone(&self.subscription.bucket);
+        let revision = initial.revision;
+        let chunk = blocking::unblock(move || initial.chunk(&core, &bucket, &query)).await?;
+        self.ready.extend(chunk.entries.into_iter().map(Ready::Initial));
+        self.initial = chunk.rest;
+        if self.initial.is_none() {
+            self.ready.push_back(Ready::InitialDone(revision));
         }
         Ok(())
     }
 
     /// Reads a chunk of the log, up to where the ring begins.
     async fn fill_from_log(&mut self, ring: Revision) -> Result<(), EngineError> {
-        let reader = self.reader.take().unwrap_or_else(|| LogReader::from(&self.core.log, self.next));
+        let mut reader = self.reader.take().unwrap_or_else(|| LogReader::from(&self.core.log, self.next));
         let oldest = self.subscription.bucket.feed_floor(self.core.log.floor());
         if self.next < oldest {
             return Err(EngineError::Compacted { oldest });
         }
         let (bucket, from) = (self.subscription.bucket.id, self.next);
         let (reader, chunk) = blocking::unblock(move || {
-            let mut reader = reader;
-            let chunk = read_chunk(&mut reader, bucket, from, ring);
+            let chunk = LogChunk::read(&mut reader, bucket, from, ring);
             (reader, chunk)
         })
         .await;
         let chunk = chunk?;
         self.reader = Some(reader);
-        chunk.commits.iter().try_for_each(|commit| self.take_up(commit))?;
+        chunk.commits.iter().for_each(|commit| self.take_up(commit));
         self.next = self.next.max(chunk.next);
         Ok(())
     }
 
     /// Makes the changes of a commit ready that the watch is about.
-    fn take_up(&mut self, commit: &Logged) -> Result<(), EngineError> {
-        let config = self.subscription.bucket.config();
+    fn take_up(&mut self, commit: &Logged) {
         for (_, record) in &commit.records {
-            if record.revision < self.next || !self.query.matches(&record.key) {
+            if record.revision < self.next
+                || record.kind == RecordKind::Compact
+                || !self.query.matches(&record.key)
+            {
                 continue;
             }
             let batch = match record.kind {
@@ -185,65 +203,99 @@ impl Watch {
                 RecordKind::Expire => BatchPart::SINGLE,
                 _ => BatchPart { index: record.index, size: commit.size },
             };
-            if let Some(entry) = self.core.record_entry(&config, Record::clone(record))? {
-                self.ready.push_back(WatchEvent::Change(Change { entry, batch }));
-            }
+            self.ready.push_back(Ready::Record(record.clone(), batch));
         }
         self.next = self.next.max(commit.last.next());
-        Ok(())
     }
 }
 
-fn initial_events(
-    scan: &HeadScan,
-    start: WatchStart,
-    key: pleach_engine::Key,
-    head: crate::index::Head,
-    events: &mut Vec<WatchEvent>,
-) -> Result<(), EngineError> {
-    let core = &scan.core;
-    let mut add = |entry| events.push(WatchEvent::Change(Change { entry, batch: BatchPart::SINGLE }));
-    if start == WatchStart::History {
-        for past in head.past.iter().rev() {
-            add(core.past_entry(&scan.config, &key, *past)?);
+/// Some of what is there when a watch begins.
+struct InitialChunk {
+    entries: Vec<Entry>,
+    rest: Option<Initial>,
+}
+
+impl Initial {
+    /// Reads some of it.
+    fn chunk(
+        mut self,
+        core: &Arc<Core>,
+        bucket: &Arc<Bucket>,
+        query: &WatchQuery,
+    ) -> Result<InitialChunk, EngineError> {
+        let now = core.elapsed();
+        let Some(snapshot) = core.snapshots.reopen(self.revision, now) else {
+            return Err(EngineError::Compacted { oldest: core.snapshots.oldest(now) });
+        };
+        let range = ScanQuery::default().range_after(self.last.as_ref());
+        let mut scan = HeadScan::new(core, bucket, snapshot, Selection::all(), &range, Direction::Forward);
+        let mut entries = Vec::new();
+        let (mut bytes, mut budget) = (0, CHUNK_MAX);
+        while bytes < CHUNK_BYTES_MAX {
+            if let Some((key, head)) = self.rest.take() {
+                let entry = self.take_record(&scan, key, head)?;
+                bytes += entry.value.len();
+                entries.push(entry);
+                continue;
+            }
+            match scan.next(&mut budget)? {
+                Step::Head(key, head) => {
+                    self.last = Some(key.clone());
+                    let wanted = query.start == WatchStart::History || scan.is_live(&head, core.clock.now());
+                    if wanted && query.matches(&key) {
+                        let past = if query.start == WatchStart::History { head.past } else { Vec::new() };
+                        self.rest = Some((key, Head { past, ..head }));
+                    }
+                }
+                Step::End => return Ok(InitialChunk { entries, rest: None }),
+                Step::OutOfBudget => break,
+            }
         }
-    } else if !scan.is_live(&head, core.clock.now()) {
-        return Ok(());
+        core.snapshots.lease(&scan.snapshot, core.elapsed());
+        Ok(InitialChunk { entries, rest: Some(self) })
     }
-    add(core.entry(&scan.config, key, head, false)?);
-    Ok(())
+
+    /// Reads the oldest record that is left of a key.
+    fn take_record(&mut self, scan: &HeadScan, key: Key, mut head: Head) -> Result<Entry, EngineError> {
+        let Some(oldest) = head.past.pop() else { return scan.core.entry(&scan.config, key, head, false) };
+        let entry = scan.core.past_entry(&scan.config, &key, oldest)?;
+        self.rest = Some((key, head));
+        Ok(entry)
+    }
 }
 
 /// Some commits of the log.
-struct Chunk {
+struct LogChunk {
     commits: Vec<Logged>,
     /// Everything of the bucket before this revision was read.
     next: Revision,
 }
 
-fn read_chunk(
-    reader: &mut LogReader,
-    bucket: crate::log::BucketId,
-    from: Revision,
-    until: Revision,
-) -> Result<Chunk, EngineError> {
-    let mut chunk = Chunk { commits: Vec::new(), next: from };
-    let mut bytes = 0;
-    while bytes < CHUNK_BYTES_MAX && chunk.next < until {
-        let Some((segment, frame)) = reader.next()? else {
-            // What the ring no longer holds is in the log, so the log cannot end before the ring begins.
-            let what = format!("the log ends at revision {}, before {until}", chunk.next);
-            return Err(EngineError::Bug { what });
-        };
-        let last = frame.header.last();
-        if last < from {
-            continue;
+impl LogChunk {
+    fn read(
+        reader: &mut LogReader,
+        bucket: BucketId,
+        from: Revision,
+        until: Revision,
+    ) -> Result<Self, EngineError> {
+        let mut chunk = Self { commits: Vec::new(), next: from };
+        let mut bytes = 0;
+        while bytes < CHUNK_BYTES_MAX && chunk.next < until {
+            let Some((segment, frame)) = reader.next()? else {
+                // What the ring no longer holds is in the log, so the log cannot end before the ring begins.
+                let what = format!("the log ends at revision {}, before {until}", chunk.next);
+                return Err(EngineError::Bug { what });
+            };
+            let last = frame.header.last();
+            if last < from {
+                continue;
+            }
+            bytes += usize::try_from(frame.header.frame_len()).unwrap_or(usize::MAX);
+            chunk.next = chunk.next.max(last.next());
+            if frame.header.kind == FrameKind::Commit && frame.header.bucket == bucket {
+                chunk.commits.push(Logged::from_frame(frame, segment));
+            }
         }
-        bytes += usize::try_from(frame.header.frame_len()).unwrap_or(usize::MAX);
-        chunk.next = chunk.next.max(last.next());
-        if frame.header.kind == FrameKind::Commit && frame.header.bucket == bucket {
-            chunk.commits.push(Logged::from_frame(frame, segment));
-        }
+        Ok(chunk)
     }
-    Ok(chunk)
 }

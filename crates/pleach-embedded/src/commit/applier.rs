@@ -1,20 +1,21 @@
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pleach_engine::EngineError;
 
 use super::queue::GroupQueue;
 use super::request::{Answer, Group};
-use crate::apply::{apply, seal_index};
+use crate::apply::{apply, correct_notes, seal_index};
 use crate::core::Core;
-use crate::log::FrameKind;
 use crate::upkeep::{RUNS_MAX, SEALED_MAX};
 
 /// Brings the index up to the log: the only one to write to the index.
 #[derive(Debug)]
 pub(crate) struct Applier {
     core: Arc<Core>,
+    /// Whether a group could not be applied: then no later one may be, or readers would see past a gap.
+    broken: AtomicBool,
 }
 
 /// Large values leave little in the index: so much of the log is enough to seal it, or opening would take long.
@@ -25,7 +26,7 @@ const UPKEEP_WAIT: Duration = Duration::from_millis(50);
 
 impl Applier {
     pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core }
+        Self { core, broken: AtomicBool::new(false) }
     }
 
     /// Works until the queue is closed and empty.
@@ -40,19 +41,23 @@ impl Applier {
     /// Applies a durable group, lets readers see it, tells the watches, and answers.
     pub(crate) fn apply_group(&self, mut group: Group) {
         let core = &*self.core;
+        let refusal = || core.health.check_writable().err().unwrap_or(EngineError::Closed);
+        if self.broken.load(Ordering::Acquire) {
+            return group.refuse(refusal);
+        }
         if let Err(error) = self.index(&mut group) {
             // The group is in the log and not in the index: only reading the log again can mend that.
+            self.broken.store(true, Ordering::Release);
             core.health.poison(format!("its index could not follow its log: {error}"));
-            return group.refuse(|| core.health.check_writable().err().unwrap_or(EngineError::Closed));
+            return group.refuse(refusal);
         }
         let newest = group.steps.iter().rev().find_map(|step| step.logged.as_ref());
         if let Some(newest) = newest {
             core.snapshots.publish(newest.last);
         }
         for logged in group.steps.iter().filter_map(|step| step.logged.as_ref()) {
-            if logged.kind == FrameKind::Commit
-                && let Some(bucket) = core.catalog.by_id(logged.bucket)
-            {
+            if let Some(bucket) = core.catalog.by_id(logged.bucket) {
+                bucket.advance(logged);
                 bucket.feed.publish(logged);
             }
         }
@@ -61,16 +66,15 @@ impl Applier {
 
     fn index(&self, group: &mut Group) -> Result<(), EngineError> {
         let mut newest = self.core.snapshots.visible();
-        let mut upkeep = Vec::new();
+        let mut notes = Vec::new();
         for step in &mut group.steps {
             if let Some(logged) = &step.logged {
                 apply(&self.core, logged)?;
                 newest = logged.last;
             }
-            upkeep.append(&mut step.upkeep);
+            notes.append(&mut step.notes);
         }
-        self.core.index.write(newest, upkeep);
-        Ok(())
+        correct_notes(&self.core, newest, notes)
     }
 
     fn answer(&self, group: Group) {
@@ -104,7 +108,7 @@ impl Applier {
         }
         core.upkeep.wake();
         while self.must_wait() {
-            core.upkeep.wait_done(UPKEEP_WAIT);
+            core.upkeep.wake_and_wait(UPKEEP_WAIT);
         }
     }
 

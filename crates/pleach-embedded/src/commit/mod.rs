@@ -11,8 +11,10 @@ mod overlay;
 mod queue;
 mod request;
 mod sequencer;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use applier::Applier;
 pub(crate) use queue::{CommitQueue, GroupQueue};
-pub(crate) use request::{BucketChange, Due, Request};
+pub(crate) use request::{BucketChange, Due, NoteChange, Request};
 pub(crate) use sequencer::Sequencer;

@@ -8,7 +8,6 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::catalog::Bucket;
 use crate::feed::Logged;
-use crate::index::IndexChange;
 
 /// Where the answer to a request goes; nobody may be waiting for it any more.
 pub(crate) type Reply<T, E> = oneshot::Sender<Result<T, E>>;
@@ -31,7 +30,7 @@ pub(crate) enum Request {
     /// Records what has expired in a bucket.
     Expire { bucket: Arc<Bucket>, due: Vec<Due>, reply: Reply<(), EngineError> },
     /// Puts notes about expiry in order; nothing for the log.
-    Tidy { changes: Vec<IndexChange>, reply: Reply<(), EngineError> },
+    Tidy { notes: Vec<NoteChange>, reply: Reply<(), EngineError> },
     /// Creates, changes or deletes a bucket.
     Bucket { change: BucketChange, reply: Reply<Option<Arc<Bucket>>, EngineError> },
 }
@@ -53,6 +52,14 @@ pub(crate) struct Due {
     pub(crate) note: Bytes,
 }
 
+/// A correction to the notes about expiry. `key` is the index key of the note, `about` the revision of the
+/// value that it is about.
+#[derive(Debug)]
+pub(crate) enum NoteChange {
+    Add { key: Bytes, about: Revision },
+    Remove { key: Bytes, about: Revision },
+}
+
 /// Requests that were written together.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -63,8 +70,8 @@ pub(crate) struct Group {
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) logged: Option<Arc<Logged>>,
-    /// Changes to the index that are not in the log.
-    pub(crate) upkeep: Vec<IndexChange>,
+    /// Corrections to the notes about expiry.
+    pub(crate) notes: Vec<NoteChange>,
     pub(crate) answer: Answer,
 }
 
@@ -90,15 +97,14 @@ impl Request {
 }
 
 impl Group {
-    /// Answers everyone that it was not done; those who were refused anyway learn why.
+    /// Answers everyone that it was not done. A conflict is no answer any more: it may have been with a commit
+    /// of this very group.
     pub(crate) fn refuse(self, mut error: impl FnMut() -> EngineError) {
         for step in self.steps {
             match step.answer {
-                Answer::Commit(reply, result, _permit) => {
-                    drop(reply.send(result.and_then(|_| Err(error().into()))));
-                }
-                Answer::Plain(reply, result) => drop(reply.send(result.and_then(|()| Err(error())))),
-                Answer::Bucket(reply, result) => drop(reply.send(result.and_then(|_| Err(error())))),
+                Answer::Commit(reply, _, _permit) => drop(reply.send(Err(error().into()))),
+                Answer::Plain(reply, _) => drop(reply.send(Err(error()))),
+                Answer::Bucket(reply, _) => drop(reply.send(Err(error()))),
             }
         }
     }

@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 
 use super::overlay::Overlay;
 use super::queue::{CommitQueue, GroupQueue};
-use super::request::{Answer, BucketChange, Due, Group, Request, Step};
+use super::request::{Answer, BucketChange, Due, Group, NoteChange, Request, Step};
 use crate::apply::bucket_key;
 use crate::catalog::{Bucket, encode_config};
 use crate::core::{Core, Newest};
 use crate::feed::Logged;
-use crate::index::{IndexChange, ReadAt};
+use crate::index::ReadAt;
 use crate::log::{BucketId, FrameKind, LogWriter, Payload, Record, RecordKind, WriteError};
 use crate::reaper::Found;
 use crate::upkeep::SEALED_MAX;
@@ -82,25 +82,25 @@ impl Sequencer {
                     Ok((logged, committed)) => (Some(logged), Ok(committed)),
                     Err(error) => (None, Err(error)),
                 };
-                Step { logged, upkeep: Vec::new(), answer: Answer::Commit(reply, result, permit) }
+                Step { logged, notes: Vec::new(), answer: Answer::Commit(reply, result, permit) }
             }
             Request::Compact { bucket, key, keep, reply } => {
                 let (logged, result) = match self.compact(&bucket, key, keep) {
                     Ok(logged) => (logged, Ok(())),
                     Err(error) => (None, Err(error)),
                 };
-                Step { logged, upkeep: Vec::new(), answer: Answer::Plain(reply, result) }
+                Step { logged, notes: Vec::new(), answer: Answer::Plain(reply, result) }
             }
             Request::Expire { bucket, due, reply } => {
-                let (logged, result) = match self.expire(&bucket, &due) {
-                    Ok(logged) => (logged, Ok(())),
-                    Err(error) => (None, Err(error)),
+                let remove = |due: Due| NoteChange::Remove { key: due.note, about: due.revision };
+                let (logged, notes, result) = match self.expire(&bucket, &due) {
+                    Ok(logged) => (logged, due.into_iter().map(remove).collect(), Ok(())),
+                    Err(error) => (None, Vec::new(), Err(error)),
                 };
-                let upkeep = due.into_iter().map(|due| IndexChange::Remove(due.note)).collect();
-                Step { logged, upkeep, answer: Answer::Plain(reply, result) }
+                Step { logged, notes, answer: Answer::Plain(reply, result) }
             }
-            Request::Tidy { changes, reply } => {
-                Step { logged: None, upkeep: changes, answer: Answer::Plain(reply, Ok(())) }
+            Request::Tidy { notes, reply } => {
+                Step { logged: None, notes, answer: Answer::Plain(reply, Ok(())) }
             }
             Request::Bucket { change, reply } => return self.change_bucket(change, reply),
         };
@@ -276,7 +276,7 @@ impl Sequencer {
             Err(error) => (None, Err(error)),
         };
         self.sync = true;
-        self.group.steps.push(Step { logged, upkeep: Vec::new(), answer: Answer::Bucket(reply, result) });
+        self.group.steps.push(Step { logged, notes: Vec::new(), answer: Answer::Bucket(reply, result) });
         self.finish_group();
         self.groups.drain();
     }
@@ -288,14 +288,19 @@ impl Sequencer {
             if found.due.is_empty() && found.tidy.is_empty() {
                 return Ok(());
             }
-            let (reply, mut answer) = oneshot::channel();
-            self.add(Request::Tidy { changes: found.tidy, reply });
+            let (reply, answer) = oneshot::channel();
+            let mut answers = vec![answer];
+            self.add(Request::Tidy { notes: found.tidy, reply });
             for (bucket, due) in found.due {
-                self.add(Request::Expire { bucket, due, reply: oneshot::channel().0 });
+                let (reply, answer) = oneshot::channel();
+                self.add(Request::Expire { bucket, due, reply });
+                answers.push(answer);
             }
             self.finish_group();
             self.groups.drain();
-            answer.try_recv().map_err(|_| EngineError::Closed)??;
+            for mut answer in answers {
+                answer.try_recv().map_err(|_| EngineError::Closed)??;
+            }
         }
     }
 
@@ -358,16 +363,10 @@ fn record_of(
     time: Timestamp,
 ) -> Record {
     let Operation { key, action, headers, .. } = operation;
-    let (op, value, expires) = match action {
-        Action::Put { value, expiry } => (Op::Put, value, expiry.moment(time)),
-        Action::Delete => (Op::Delete, Bytes::new(), None),
-        Action::Purge => (Op::Purge, Bytes::new(), None),
-    };
-    let kind = match op {
-        Op::Put => RecordKind::Put,
-        Op::Delete => RecordKind::Delete,
-        Op::Purge => RecordKind::Purge,
-        Op::Expire => RecordKind::Expire,
+    let (kind, value, expires) = match action {
+        Action::Put { value, expiry } => (RecordKind::Put, value, expiry.moment(time)),
+        Action::Delete => (RecordKind::Delete, Bytes::new(), None),
+        Action::Purge => (RecordKind::Purge, Bytes::new(), None),
     };
     let payload = match config.compression {
         Compression::Lz4 => Payload::compressed(headers, value),

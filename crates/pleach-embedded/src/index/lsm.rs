@@ -1,4 +1,6 @@
 use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -8,8 +10,10 @@ use bytes::Bytes;
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, Guard, Memtable, SequenceNumberCounter};
 use pleach_engine::{EngineError, Revision};
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Backlog, Index, IndexChange, IndexIter, ReadAt};
+use crate::disk::io_error;
 
 /// The index as a log-structured merge tree.
 ///
@@ -17,6 +21,7 @@ use super::{Backlog, Index, IndexChange, IndexIter, ReadAt};
 /// after it. A read as of `r` uses the last number before `r + 1`: with an earlier one, an idle tree would go
 /// on reading as of before its last flush and compaction, several times slower.
 pub(crate) struct LsmIndex {
+    doubt: Doubt,
     tree: AnyTree,
     numbers: SequenceNumberCounter,
     strategy: Arc<Leveled>,
@@ -36,6 +41,11 @@ impl LsmIndex {
     /// # Errors
     /// `CorruptIndex`, also where the library panics on what it finds.
     pub(crate) fn open(directory: &Path, cache_bytes: u64) -> Result<Self, EngineError> {
+        let doubt = Doubt(directory.join("DAMAGED").into());
+        if doubt.0.exists() {
+            return Err(EngineError::CorruptIndex { what: "it was found damaged before".into() });
+        }
+        check_manifest(directory)?;
         let numbers = SequenceNumberCounter::default();
         let config = Config::new(directory, numbers.clone(), SequenceNumberCounter::default())
             .use_cache(Arc::new(Cache::with_capacity_bytes(cache_bytes)));
@@ -46,7 +56,7 @@ impl LsmIndex {
         };
         numbers.fetch_max(tree.get_highest_persisted_seqno().map_or(1, |highest| highest + 1));
         let strategy = Arc::new(Leveled::default());
-        Ok(Self { tree, numbers, strategy, sealed: Mutex::default() })
+        Ok(Self { doubt, tree, numbers, strategy, sealed: Mutex::default() })
     }
 }
 
@@ -58,14 +68,15 @@ impl fmt::Debug for LsmIndex {
 
 impl Index for LsmIndex {
     fn get(&self, key: &[u8], at: ReadAt) -> Result<Option<Bytes>, EngineError> {
-        let value = self.tree.get(key, number(at)).map_err(|error| index_error(&error))?;
+        let value = self.tree.get(key, number(at)).map_err(|error| self.doubt.raise(&error))?;
         Ok(value.map(Bytes::from))
     }
 
     fn range(&self, start: Bound<Bytes>, end: Bound<Bytes>, at: ReadAt) -> IndexIter {
         let items = self.tree.range::<Bytes, _>((start, end), number(at), None);
-        Box::new(items.map(|item| {
-            let (key, value) = item.into_inner().map_err(|error| index_error(&error))?;
+        let doubt = self.doubt.clone();
+        Box::new(items.map(move |item| {
+            let (key, value) = item.into_inner().map_err(|error| doubt.raise(&error))?;
             Ok((key.into(), value.into()))
         }))
     }
@@ -98,7 +109,7 @@ impl Index for LsmIndex {
     fn flush(&self, oldest: Revision) -> Result<(), EngineError> {
         let lock = self.tree.get_flush_lock();
         let flushing = self.sealed.lock().unwrap_or_else(PoisonError::into_inner).len();
-        self.tree.flush(&lock, watermark(oldest)).map_err(|error| index_error(&error))?;
+        self.tree.flush(&lock, watermark(oldest)).map_err(|error| self.doubt.raise(&error))?;
         drop(lock);
         let flushed: Vec<_> = {
             let mut sealed = self.sealed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,8 +121,44 @@ impl Index for LsmIndex {
 
     fn compact(&self, oldest: Revision) -> Result<(), EngineError> {
         let strategy = Arc::clone(&self.strategy);
-        self.tree.compact(strategy, watermark(oldest)).map_err(|error| index_error(&error))
+        self.tree.compact(strategy, watermark(oldest)).map_err(|error| self.doubt.raise(&error))
     }
+}
+
+/// A file that says the index was found damaged, so that the next open builds it anew.
+#[derive(Clone)]
+struct Doubt(Arc<Path>);
+
+impl Doubt {
+    /// Says what went wrong, and leaves the file if that was damage.
+    fn raise(&self, error: &lsm_tree::Error) -> EngineError {
+        let error = index_error(error);
+        if let EngineError::CorruptIndex { what } = &error {
+            // Without the file the next open meets the same damage, and says so again.
+            let _ = fs::write(&self.0, what);
+        }
+        error
+    }
+}
+
+/// The tree's own list of its files has a checksum that the library does not look at. A list that was changed
+/// would make it forget keys, and delete the files they are in: so this comes before it opens anything.
+fn check_manifest(directory: &Path) -> Result<(), EngineError> {
+    let damaged = |what: &str| EngineError::CorruptIndex { what: what.into() };
+    let current = match fs::read(directory.join("current")) {
+        Ok(current) => current,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io_error("read", directory)(error)),
+    };
+    let (Some(id), Some(checksum)) = (current.first_chunk::<8>(), current.get(8..24)) else {
+        return Err(damaged("it does not say which list of files is the current one"));
+    };
+    let name = format!("v{}", u64::from_le_bytes(*id));
+    let list = fs::read(directory.join(name)).map_err(|_| damaged("its list of files is missing"))?;
+    if xxh3_128(&list).to_le_bytes() != checksum {
+        return Err(damaged("the checksum of its list of files does not match"));
+    }
+    Ok(())
 }
 
 fn number(at: ReadAt) -> u64 {
@@ -130,7 +177,7 @@ fn index_error(error: &lsm_tree::Error) -> EngineError {
     match error {
         lsm_tree::Error::Io(source) => {
             let source = std::io::Error::new(source.kind(), source.to_string());
-            crate::disk::io_error("use", Path::new("the index"))(source)
+            io_error("use", Path::new("the index"))(source)
         }
         other => EngineError::CorruptIndex { what: other.to_string() },
     }

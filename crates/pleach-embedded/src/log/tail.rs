@@ -38,24 +38,26 @@ impl Tail {
             tail.clean = false;
             Self::cut(log, segment, &bytes, tail.last, end)?;
         }
-        if tail.clean {
+        if let (true, Some((_, mark))) = (tail.clean, unsynced.back()) {
             // The mark may not have reached the disk; what is written next takes its place.
-            segment.set_len(unsynced);
+            segment.set_len(*mark);
             return Ok(tail);
         }
         // Written again, because after a failed sync the operating system may show what is not on the disk,
         // and hold that there is nothing left to sync.
         let index = |offset: u64| usize::try_from(offset - SegmentHeader::BYTES).unwrap_or(usize::MAX);
-        let rewritten = segment.file.write_at(&bytes[index(unsynced)..index(end)], unsynced);
-        rewritten.map_err(io_error("write", &segment.path))?;
+        if let Some((_, start)) = unsynced.front() {
+            let rewritten = segment.file.write_at(&bytes[index(*start)..index(end)], *start);
+            rewritten.map_err(io_error("write", &segment.path))?;
+        }
         segment.sync()?;
         Ok(tail)
     }
 
     /// Reads frames from the start of `bytes`, which follow the segment's header, as far as they are sound.
-    /// Returns where the first frame is that none after it shows to have been synced, and where the last
-    /// one ends.
-    fn scan(segment: &Segment, bytes: &Bytes) -> (Self, u64, u64) {
+    /// Also returns the last revision and the place of each frame that none after it shows to have been
+    /// synced, and where the last one ends.
+    fn scan(segment: &Segment, bytes: &Bytes) -> (Self, VecDeque<(Revision, u64)>, u64) {
         let before = Revision::new(segment.header.first.get().saturating_sub(1));
         let mut tail = Self { last: before, time: Timestamp::default(), clean: false, empty: true };
         let mut offset = SegmentHeader::BYTES;
@@ -71,7 +73,7 @@ impl Tail {
             tail.time = frame.records.iter().map(|(_, record)| record.time).fold(tail.time, Timestamp::max);
             offset += frame.header.frame_len();
         }
-        (tail, unsynced.front().map_or(offset, |(_, start)| *start), offset)
+        (tail, unsynced, offset)
     }
 
     fn cut(log: &Log, segment: &Segment, bytes: &Bytes, last: Revision, end: u64) -> Result<(), EngineError> {

@@ -215,3 +215,49 @@ fn a_log_shorter_than_the_index_is_reported() {
     let error = store.try_open().expect_err("commits are missing");
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
 }
+
+/// A flipped bit in the list of the index's files made keys disappear without a word.
+#[test]
+fn a_damaged_index_is_never_believed() {
+    let store = Store::new();
+    let engine = store.open();
+    let name = create(&engine, 2);
+    for at in 0..600 {
+        put(&engine, &name, &format!("k.{at}"), format!("value {at} ").repeat(10));
+    }
+    let whole = contents(&engine, &name).expect("a scan");
+    drop(engine);
+    let index = store.path().join("index");
+    let mut files = crate::store::files(&index);
+    files.retain(|path| path.is_file());
+    files.extend(crate::store::files(&index.join("tables")));
+    assert!(files.len() > 3, "the index was flushed");
+    for file in files {
+        let bytes = std::fs::read(&file).expect("a file of the index");
+        for at in (0..bytes.len()).step_by((bytes.len() / 12).max(1)) {
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().join("store");
+            copy(&store.path(), &path);
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let place = path.join(file.strip_prefix(store.path()).expect("inside the store"));
+            std::fs::write(place, damaged).expect("a damaged file");
+            check_damaged_index(&path, &store, &whole);
+        }
+    }
+}
+
+/// What is there is whole, or damage is reported and the next open mends it.
+fn check_damaged_index(path: &Path, store: &Store, whole: &Contents) {
+    let clock = || Arc::clone(&store.clock) as Arc<dyn Clock>;
+    let open = || EmbeddedEngine::open_with(path, store.settings.clone(), clock()).expect("the log is sound");
+    let found = contents(&open(), &bucket("b"));
+    match found {
+        Ok(found) => assert!(found == *whole, "{} of {} keys were there", found.len(), whole.len()),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            let found = contents(&open(), &bucket("b")).expect("the index was built anew");
+            assert!(found == *whole, "{} of {} keys were there", found.len(), whole.len());
+        }
+    }
+}
