@@ -6,4 +6,4 @@ mod failures;
 mod machine;
 mod power;
 
-pub(crate) use disk::{DiskOp, Fault, SimDisk};
+pub(crate) use disk::{DiskOp, Fault, SimDisk, Survival};

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::record::{FLAG_HEADERS, FLAG_LZ4};
 use super::segment::SegmentHeader;
 use super::*;
-use crate::faults::{DiskOp, Fault, SimDisk};
+use crate::faults::{DiskOp, Fault, SimDisk, Survival};
 
 const KINDS: [RecordKind; 8] = [
     RecordKind::Put,
@@ -132,7 +132,7 @@ proptest! {
             let frame = decode(&bytes[16..], salt, offset).expect("a frame");
             let read = FrameHeader { body_len: 0, records: 0, ..frame.header };
             prop_assert_eq!(read, written);
-            prop_assert_eq!(frame.header.frame_len() as usize, bytes.len() - 16);
+            prop_assert_eq!(frame.header.frame_len(), bytes.len() as u64 - 16);
             prop_assert_eq!(bytes.len() % 8, 0);
             let found: Vec<_> = frame.records.iter().map(|(at, record)| (*at, record.encoded_len())).collect();
             prop_assert_eq!(found, places);
@@ -229,7 +229,7 @@ proptest! {
         prop_assert_eq!(tail.last.get(), 4 + count);
         prop_assert_eq!((tail.empty, tail.clean), (count == 0, false));
         prop_assert_eq!(&disk.bytes(&path)[64..], bytes);
-        prop_assert_eq!(segment.len() as usize, end);
+        prop_assert_eq!(segment.len(), end as u64);
         let kept = PathBuf::from(format!("{}.cut-{end}", path.display()));
         if garbage.iter().any(|byte| *byte != 0) {
             prop_assert_eq!(disk.bytes(&kept), garbage);
@@ -383,6 +383,58 @@ fn a_log_goes_on_in_its_segment_after_a_clean_close_only() {
     second.write(true).unwrap();
     let (third, log) = writer(&disk, 10_000);
     assert_eq!((third.last().get(), log.segments().len()), (3, 2));
+}
+
+/// Marks that a failed sync had lost were once written behind, and what was behind was lost with them.
+#[test]
+fn what_is_written_after_a_clean_close_takes_the_place_of_the_mark() {
+    let disk = SimDisk::default();
+    let path = PathBuf::from("/log").join(Segment::file_name(Revision::new(1)));
+    let (mut first, _) = writer(&disk, 10_000);
+    append(&mut first, 1);
+    first.write(true).unwrap();
+    let marked_from = disk.bytes(&path).len();
+    disk.fail(DiskOp::Sync, 0, Fault::Io);
+    assert!(first.close().is_err(), "the mark is lost");
+    let (mut second, _) = writer(&disk, 10_000);
+    assert_eq!(append(&mut second, 1)[0].offset, (marked_from + FrameHeader::BYTES) as u64);
+    second.write(true).unwrap();
+    disk.power_cycle(Survival::Synced);
+    assert_eq!(writer(&disk, 10_000).0.last(), Revision::new(2), "what was acknowledged is there");
+}
+
+#[test]
+fn a_segment_that_still_ends_with_a_mark_is_not_followed_by_another() {
+    let disk = SimDisk::default();
+    let (mut first, _) = writer(&disk, 1);
+    append(&mut first, 1);
+    first.write(true).unwrap();
+    first.close().unwrap();
+    let (mut second, _) = writer(&disk, 1);
+    second.roll_if_full().unwrap();
+    assert_eq!(writer(&disk, 1).1.segments().len(), 1);
+    append(&mut second, 1);
+    second.write(true).unwrap();
+    second.roll_if_full().unwrap();
+    assert_eq!(writer(&disk, 1).0.last(), Revision::new(2), "the chain of segments holds");
+}
+
+/// A log was once taken for durable because it could be read.
+#[test]
+fn what_a_failed_sync_lost_is_written_again_when_the_log_is_opened() {
+    let disk = SimDisk::default();
+    let (mut first, _) = writer(&disk, 10_000);
+    append(&mut first, 1);
+    first.write(true).unwrap();
+    append(&mut first, 2);
+    disk.fail(DiskOp::Sync, 0, Fault::Io);
+    assert!(first.write(true).is_err());
+    let (mut second, _) = writer(&disk, 10_000);
+    assert_eq!(second.last(), Revision::new(3), "it can still be read");
+    append(&mut second, 1);
+    second.write(true).unwrap();
+    disk.power_cycle(Survival::Synced);
+    assert_eq!(writer(&disk, 10_000).0.last(), Revision::new(4));
 }
 
 /// Such a segment was once given its own name as that of the segment before it, and the store did not open

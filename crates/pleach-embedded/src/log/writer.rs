@@ -42,6 +42,8 @@ pub(crate) struct LogWriter {
     durable: Arc<AtomicU64>,
     /// Whether a write has ended as `Poisoned`.
     poisoned: bool,
+    /// Whether the segment's file ends with a mark, which the next write replaces.
+    marked: bool,
 }
 
 /// A buffer that grew past this for one large group is given back.
@@ -68,6 +70,7 @@ impl LogWriter {
             written: last,
             durable: Arc::new(AtomicU64::new(last.get())),
             poisoned: false,
+            marked: tail.is_some_and(|tail| tail.clean),
         })
     }
 
@@ -121,6 +124,7 @@ impl LogWriter {
             return Err(self.take_back(error));
         }
         segment.set_len(offset + self.buffer.len() as u64);
+        self.marked = false;
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_BYTES_KEPT);
         self.written = self.last;
@@ -146,7 +150,8 @@ impl LogWriter {
 
     /// Starts a new segment if the current one is full. Call it between groups.
     pub(crate) fn roll_if_full(&mut self) -> Result<(), WriteError> {
-        if self.segment.len() < self.segment_bytes {
+        // A file with a mark is longer than the next segment would say that it is.
+        if self.segment.len() < self.segment_bytes || self.marked {
             return Ok(());
         }
         self.sync()?;

@@ -259,3 +259,27 @@ fn a_value_expires_once_though_its_buckets_ttl_was_changed() {
     put(&engine, &name, "b", "2");
     assert_eq!(block_on(engine.history(&name, &key("a"))).expect("a history").len(), 2);
 }
+
+/// Only the first thousand notes were looked at before a configuration changed: behind them, the dead rose.
+#[test]
+fn a_longer_ttl_revives_nothing_behind_any_number_of_stale_notes() {
+    let store = Store::new();
+    let engine = store.open();
+    let name = create(&engine, 1);
+    let soon = Expiry::After(Duration::from_secs(10));
+    for round in 0..3_u32 {
+        let keys = |at: u32| key(&format!("k.{}", round * 1000 + at));
+        let mortal: Batch = (0..1000).map(|at| Operation::put(keys(at), "1").expiring(soon)).collect();
+        let immortal: Batch = (0..1000).map(|at| Operation::put(keys(at), "2")).collect();
+        block_on(engine.commit(&name, mortal)).expect("a commit");
+        block_on(engine.commit(&name, immortal)).expect("a commit");
+    }
+    let other = bucket("other");
+    let config = BucketConfig { ttl: Some(Duration::from_secs(11)), ..BucketConfig::default() };
+    block_on(engine.create_bucket(&other, config)).expect("the bucket is created");
+    put(&engine, &other, "z", "1");
+    store.clock.advance(Duration::from_secs(12));
+    block_on(engine.update_bucket(&other, BucketConfig::default())).expect("it is updated");
+    assert_eq!(get(&engine, &other, "z"), None);
+    assert_eq!(contents(&engine, &name).expect("a scan").len(), 3000);
+}
