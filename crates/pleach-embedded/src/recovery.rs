@@ -14,7 +14,7 @@ use crate::feed::Logged;
 use crate::identity;
 use crate::index::{Index, IndexKey, LsmIndex, Meta, ReadAt};
 use crate::lock::DirectoryLock;
-use crate::log::{BucketId, Log, LogReader, LogWriter, StoreId, Tail};
+use crate::log::{BucketId, Log, LogReader, LogWriter, Segment, StoreId, Tail};
 use crate::settings::Settings;
 use crate::signal::Signal;
 use crate::snapshots::Snapshots;
@@ -40,10 +40,15 @@ pub(crate) fn open(
     let lock = DirectoryLock::acquire(directory)?;
     let store = identity::load_or_create(&*disk, directory)?;
     let log = Arc::new(Log::open(disk, &log_directory, store)?);
-    let tail = log.last_segment().map(|segment| Tail::recover(&log, &segment)).transpose()?;
-    let last = tail.map_or(Revision::ZERO, |tail| tail.last);
     let index = directory.join("index");
-    let view = View::open(&index, store, last, settings.cache_bytes)?;
+    let view = View::open(&index, store, settings.cache_bytes)?;
+    let recover = |segment: Arc<Segment>| Tail::recover(&log, &segment, view.applied);
+    let tail = log.last_segment().map(recover).transpose()?;
+    let last = tail.map_or(Revision::ZERO, |tail| tail.last);
+    if last < view.applied {
+        let what = format!("the log is empty, and the index knows revision {}", view.applied);
+        return Err(EngineError::Corrupt { path: log_directory, offset: 0, what });
+    }
     let writer = LogWriter::after(&log, tail, settings.segment_bytes)?;
     let time = tail.map_or(Timestamp::default(), |tail| tail.time);
     let assemble = |view: View| Core {
@@ -68,7 +73,7 @@ pub(crate) fn open(
         Err(EngineError::CorruptIndex { .. }) => {
             drop(core);
             set_aside(&index)?;
-            let view = View::open(&index, store, last, settings.cache_bytes)?;
+            let view = View::open(&index, store, settings.cache_bytes)?;
             let applied = view.applied;
             core = assemble(view);
             replay(&core, applied, last)?;
@@ -91,7 +96,7 @@ struct View {
 
 impl View {
     /// Opens the index. One that is damaged or of another store is set aside, and an empty one takes its place.
-    fn open(path: &Path, store: StoreId, last: Revision, cache_bytes: u64) -> Result<Self, EngineError> {
+    fn open(path: &Path, store: StoreId, cache_bytes: u64) -> Result<Self, EngineError> {
         let found = match LsmIndex::open(path, cache_bytes) {
             Ok(index) => Self::load(index, store)?,
             Err(error @ (EngineError::Io { .. } | EngineError::DiskFull { .. })) if path.exists() => {
@@ -106,12 +111,7 @@ impl View {
             Err(error) => return Err(error),
         };
         if let Some(view) = found {
-            if view.applied <= last {
-                return Ok(view);
-            }
-            let what =
-                format!("the log ends at revision {last}, and the index knows revision {}", view.applied);
-            return Err(EngineError::Corrupt { path: path.with_file_name("log"), offset: 0, what });
+            return Ok(view);
         }
         set_aside(path)?;
         let index = LsmIndex::open(path, cache_bytes)?;

@@ -28,12 +28,18 @@ impl Tail {
     /// rest durable. What is cut off is kept in a file beside the segment.
     ///
     /// # Errors
-    /// `Corrupt`, if what is unreadable had been synced: that is damage, and nothing is cut.
-    pub(crate) fn recover(log: &Log, segment: &Segment) -> Result<Self, EngineError> {
+    /// `Corrupt`, if what is unreadable had been synced, as that up to `known` has: that is damage, and
+    /// nothing is cut.
+    pub(crate) fn recover(log: &Log, segment: &Segment, known: Revision) -> Result<Self, EngineError> {
         let len = segment.len();
         let bytes_len = usize::try_from(len - SegmentHeader::BYTES.min(len)).unwrap_or(usize::MAX);
         let bytes = segment.read(SegmentHeader::BYTES, bytes_len)?;
         let (mut tail, unsynced, end) = Self::scan(segment, &bytes);
+        if tail.last < known {
+            let what =
+                format!("the log ends at revision {}, and the index knows revision {known}", tail.last);
+            return Err(segment.damaged(end, what));
+        }
         if end < len {
             tail.clean = false;
             Self::cut(log, segment, &bytes, tail.last, end)?;

@@ -224,7 +224,7 @@ proptest! {
         let (bytes, _) = frames(count, salt);
         let (disk, path, log) = log_with(&[&bytes[..], &garbage].concat(), salt);
         let segment = log.last_segment().unwrap();
-        let tail = Tail::recover(&log, &segment).expect("no frame, so no damage");
+        let tail = Tail::recover(&log, &segment, Revision::ZERO).expect("no frame, so no damage");
         let end = 64 + bytes.len();
         prop_assert_eq!(tail.last.get(), 4 + count);
         prop_assert_eq!((tail.empty, tail.clean), (count == 0, false));
@@ -283,7 +283,7 @@ fn every_single_flipped_bit_of_a_synced_frame_is_reported_and_nothing_is_cut() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << bit;
             let (disk, path, log) = log_with(&damaged, 11);
-            let result = Tail::recover(&log, &log.last_segment().unwrap());
+            let result = Tail::recover(&log, &log.last_segment().unwrap(), Revision::ZERO);
             if at >= end {
                 assert_eq!(result.expect("padding carries nothing").last, Revision::new(7));
                 continue;
@@ -300,7 +300,7 @@ fn a_tail_cut_at_any_byte_ends_with_the_last_whole_frame() {
     let (bytes, starts) = frames(3, 11);
     for len in 0..bytes.len() {
         let (_, _, log) = log_with(&bytes[..len], 11);
-        let tail = Tail::recover(&log, &log.last_segment().unwrap()).unwrap();
+        let tail = Tail::recover(&log, &log.last_segment().unwrap(), Revision::ZERO).unwrap();
         let whole = starts[1..].iter().filter(|start| **start <= len).count() as u64;
         assert_eq!(tail.last.get(), 4 + whole, "{len} bytes");
     }
@@ -310,7 +310,7 @@ fn a_tail_cut_at_any_byte_ends_with_the_last_whole_frame() {
 fn frames_left_over_from_a_segment_before_are_not_replayed() {
     let (bytes, _) = frames(3, 11);
     let (_, _, log) = log_with(&bytes, 12);
-    let tail = Tail::recover(&log, &log.last_segment().unwrap()).unwrap();
+    let tail = Tail::recover(&log, &log.last_segment().unwrap(), Revision::ZERO).unwrap();
     assert!(tail.empty);
 }
 
@@ -334,7 +334,7 @@ fn a_headers_block_that_ends_inside_a_header_is_refused() {
 /// A writer on an empty log, with segments of `segment_bytes`.
 fn writer(disk: &SimDisk, segment_bytes: u64) -> (LogWriter, Arc<Log>) {
     let log = Arc::new(Log::open(Arc::new(disk.clone()), Path::new("/log"), STORE).unwrap());
-    let tail = log.last_segment().map(|segment| Tail::recover(&log, &segment).unwrap());
+    let tail = log.last_segment().map(|segment| Tail::recover(&log, &segment, Revision::ZERO).unwrap());
     (LogWriter::after(&log, tail, segment_bytes).unwrap(), log)
 }
 
