@@ -1,5 +1,7 @@
+use std::path::PathBuf;
+
 use anyhow::Context as _;
-use pleach::{Bucket, BucketName, Error, OpenOptions, Store, StoreUrl};
+use pleach::{Bucket, BucketName, Error, ErrorKind, OpenOptions, Store, StoreUrl};
 
 use crate::failure::Problem;
 use crate::output::Output;
@@ -29,11 +31,31 @@ impl App {
             // Reading from a mistyped path shall not leave a directory there.
             if !path.exists() {
                 let problem = Problem::not_found(format!("there is no store at {}", path.display()));
-                let help = "create it with its first bucket: `pleach kv bucket add BUCKET`; or name another with --store";
+                let named =
+                    if self.url == STORE_DEFAULT { String::new() } else { format!("--store {} ", self.url) };
+                let help = format!(
+                    "create it with its first bucket: `pleach {named}kv bucket add BUCKET`; or name another with --store"
+                );
                 return Err(problem.help(help).into());
             }
         }
         self.open(OpenOptions { create: false, ..OpenOptions::default() }).await
+    }
+
+    /// The directory of a store that is worked on while it is closed.
+    pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
+        match StoreUrl::parse(&self.url).map_err(Error::Url)? {
+            StoreUrl::File(path) if path.exists() => Ok(path),
+            StoreUrl::File(path) => {
+                let problem = Problem::not_found(format!("there is no store at {}", path.display()));
+                Err(problem.help("name another with --store").into())
+            }
+            _ => {
+                let problem =
+                    Problem::new(ErrorKind::Unsupported, "only a store in a directory can be inspected");
+                Err(problem.help("name one with --store file:PATH").into())
+            }
+        }
     }
 
     /// Opens the store, and creates it if there is none.

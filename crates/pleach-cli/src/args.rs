@@ -2,7 +2,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands::{
-    bucket, compact, completions, export, get, help, history, import, ls, remove, revert, watch, write,
+    bucket, compact, completions, export, get, help, history, import, ls, rebuild, remove, revert, salvage,
+    verify, watch, write,
 };
 use crate::output::{ColorChoice, Form, Output};
 
@@ -72,6 +73,9 @@ pub(crate) enum Command {
     /// Works on buckets and their entries
     #[command(subcommand, arg_required_else_help = true)]
     Kv(Kv),
+    Verify(verify::VerifyArgs),
+    Rebuild(rebuild::RebuildArgs),
+    Salvage(salvage::SalvageArgs),
     Completions(completions::CompletionsArgs),
     Help(help::HelpArgs),
 }
@@ -107,6 +111,9 @@ impl Command {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         match self {
             Self::Kv(command) => command.run(app).await,
+            Self::Verify(args) => args.run(app),
+            Self::Rebuild(args) => args.run(app),
+            Self::Salvage(args) => args.run(app),
             Self::Completions(args) => args.run(app),
             Self::Help(args) => args.run(app),
         }

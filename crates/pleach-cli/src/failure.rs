@@ -66,23 +66,36 @@ pub(crate) fn report_usage(error: &clap::Error, form: Form, color: ColorChoice) 
     }
     let specific = std::error::Error::source(error).and_then(advice).and_then(|(_, help)| help);
     if form == Form::Human {
-        let _ = error.print();
-        if let Some(help) = specific {
-            let _ = writeln!(io::stderr(), "{} {help}", color.paint_stderr().cyan("help:"));
+        match specific {
+            None => {
+                let _ = error.print();
+            }
+            Some(help) => {
+                // The way to the usage would only stand between the error and its help.
+                let paint = color.paint_stderr();
+                let message = usage_message(error);
+                let _ = writeln!(io::stderr(), "{} {message}", paint.red("error:"));
+                let _ = writeln!(io::stderr(), "{} {help}", paint.cyan("help:"));
+            }
         }
         return exit::code(ErrorKind::Invalid);
     }
-    let text = error.render().to_string();
-    let message = text.split("\n\n").next().unwrap_or_default();
-    let message = message.strip_prefix("error: ").unwrap_or(message);
     let report = Report {
         kind: ErrorKind::Invalid,
-        message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+        message: usage_message(error),
         causes: Vec::new(),
         help: Some(specific.unwrap_or_else(|| "see the usage with `--help`".into())),
     };
     report.print(form, color);
     exit::code(report.kind)
+}
+
+/// What is wrong with the arguments, in a line and without the way to the usage.
+fn usage_message(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let message = text.split("\n\n").next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// An error as it is printed.
@@ -164,7 +177,8 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Optio
     if let Some(error) = error.downcast_ref::<InvalidUrl>() {
         return Some((error.kind(), Some(error.help().into())));
     }
-    error.downcast_ref::<OutputLost>().map(|_| (ErrorKind::Unavailable, None))
+    let help = "send the output where there is space; what was committed before stays committed";
+    error.downcast_ref::<OutputLost>().map(|_| (ErrorKind::Unavailable, Some(help.into())))
 }
 
 /// The next step as a command, where there is one.
@@ -183,6 +197,21 @@ fn library_help(error: &Error) -> String {
         }
         EngineError::ValueTooLarge { bucket, .. } => {
             format!("raise the bucket's limit with `pleach kv bucket edit {bucket} --value-max SIZE`")
+        }
+        EngineError::Corrupt { .. } => {
+            "keep a copy of the store's directory, and see what is damaged with `pleach verify`".into()
+        }
+        EngineError::CorruptIndex { .. } => "build it anew with `pleach rebuild`: nothing is lost".into(),
+        EngineError::InvalidConfig { .. } => {
+            "correct it; `pleach help kv bucket add` shows what the options take".into()
+        }
+        // Here the cause stands above.
+        EngineError::Io { .. } => {
+            "mend the cause, and try again; the store's directory must be writable, too, to be read".into()
+        }
+        EngineError::Locked { .. } => {
+            "wait for that process or end it, as a store belongs to one at a time; or name another with --store"
+                .into()
         }
         EngineError::Compacted { oldest } => format!("ask for revision {oldest} or newer, or for the latest"),
         _ => error.help().into(),

@@ -40,8 +40,12 @@ impl ValueArgs {
 fn read_file(path: &PathBuf) -> anyhow::Result<Bytes> {
     let problem = || Problem::invalid(format!("cannot read the value from {}", path.display()));
     let help = || problem().help("name a file that can be read, or give the value itself");
-    let file = File::open(path).map_err(|error| anyhow::Error::new(error).context(help()))?;
-    read_limited(file).with_context(problem)
+    let file = File::open(path).with_context(help)?;
+    // A directory can be opened, but not read; what is too large has its own advice.
+    read_limited(file).map_err(|error| {
+        let context = if error.is::<io::Error>() { help() } else { problem() };
+        error.context(context)
+    })
 }
 
 fn read_stdin(output: &Output) -> anyhow::Result<Bytes> {

@@ -79,14 +79,16 @@ pub(crate) struct Output {
     form: Form,
     quiet: bool,
     paint: Paint,
+    terminal: bool,
 }
 
 impl Output {
     /// Output to stdout.
     pub(crate) fn new(form: Form, color: ColorChoice) -> Self {
         let stdout = io::stdout();
-        let paint = color.paint(stdout.is_terminal());
-        Self { stdout: BufWriter::new(stdout.lock()), form, quiet: false, paint }
+        let terminal = stdout.is_terminal();
+        let paint = color.paint(terminal);
+        Self { stdout: BufWriter::new(stdout.lock()), form, quiet: false, paint, terminal }
     }
 
     /// The same without confirmations and progress.
@@ -102,6 +104,11 @@ impl Output {
     /// Whether nobody wants to hear what went well.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
+    }
+
+    /// Whether a person looks at stdout.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
     }
 
     /// The colours of stdout.

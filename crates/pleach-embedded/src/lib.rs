@@ -35,8 +35,10 @@ mod engine;
 #[cfg(test)]
 mod faults;
 mod feed;
+mod file_pool;
 mod identity;
 mod index;
+pub mod inspect;
 mod lock;
 mod log;
 mod random;

@@ -11,6 +11,7 @@ use crate::catalog::{Bucket, Catalog};
 use crate::core::{Core, Health};
 use crate::disk::{Disk, io_error};
 use crate::feed::Logged;
+use crate::file_pool::{FilePool, OPEN_FILES_MAX};
 use crate::identity;
 use crate::index::{Index, IndexKey, LsmIndex, Meta, ReadAt};
 use crate::lock::DirectoryLock;
@@ -38,7 +39,21 @@ pub(crate) fn open(
     let log_directory = directory.join("log");
     disk.create_directory(&log_directory).map_err(io_error("create", &log_directory))?;
     let lock = DirectoryLock::acquire(directory)?;
+    open_locked(directory, lock, settings, clock, disk, &mut |_| {})
+}
+
+/// Opens a store that is locked already; `watch` hears how many bytes of the log have been read again.
+pub(crate) fn open_locked(
+    directory: &Path,
+    lock: DirectoryLock,
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    disk: Arc<dyn Disk>,
+    watch: &mut dyn FnMut(u64),
+) -> Result<Opened, EngineError> {
+    let log_directory = directory.join("log");
     let store = identity::load_or_create(&*disk, directory)?;
+    let disk = Arc::new(FilePool::new(disk, OPEN_FILES_MAX));
     let log = Arc::new(Log::open(disk, &log_directory, store)?);
     let index = directory.join("index");
     let view = View::open(&index, store, settings.cache_bytes)?;
@@ -68,7 +83,7 @@ pub(crate) fn open(
     };
     let applied = view.applied;
     let mut core = assemble(view);
-    match replay(&core, applied, last) {
+    match replay(&core, applied, last, watch) {
         // Damage inside the index that only showed when it was used: the log has everything.
         Err(EngineError::CorruptIndex { .. }) => {
             drop(core);
@@ -76,7 +91,7 @@ pub(crate) fn open(
             let view = View::open(&index, store, settings.cache_bytes)?;
             let applied = view.applied;
             core = assemble(view);
-            replay(&core, applied, last)?;
+            replay(&core, applied, last, watch)?;
         }
         replayed => replayed?,
     }
@@ -151,18 +166,26 @@ fn is_damage(error: &std::io::Error) -> bool {
     matches!(error.kind(), NotFound | InvalidData | InvalidInput | UnexpectedEof)
 }
 
-/// Gives a directory another name, for a person to look at later. Nothing is deleted on suspicion.
-fn set_aside(path: &Path) -> Result<(), EngineError> {
+/// Gives a directory, if it is there, another name, for a person to look at later. Nothing is deleted on
+/// suspicion.
+pub(crate) fn set_aside(path: &Path) -> Result<Option<PathBuf>, EngineError> {
     if !path.exists() {
-        return Ok(());
+        return Ok(None);
     }
     let named = |number: u32| PathBuf::from(format!("{}.set-aside-{number}", path.display()));
     let free = (1..).map(named).find(|aside| !aside.exists()).unwrap_or_else(|| named(0));
-    fs::rename(path, &free).map_err(io_error("rename", path))
+    fs::rename(path, &free).map_err(io_error("rename", path))?;
+    Ok(Some(free))
 }
 
 /// Applies what the log holds after `applied`.
-fn replay(core: &Core, applied: Revision, last: Revision) -> Result<(), EngineError> {
+fn replay(
+    core: &Core,
+    applied: Revision,
+    last: Revision,
+    watch: &mut dyn FnMut(u64),
+) -> Result<(), EngineError> {
+    let mut read = 0;
     let mut reader = LogReader::from(&core.log, applied.next());
     let mut newest = applied;
     while newest < last {
@@ -171,6 +194,8 @@ fn replay(core: &Core, applied: Revision, last: Revision) -> Result<(), EngineEr
                 what: format!("the log ends at revision {newest} instead of {last}"),
             });
         };
+        read += frame.header.frame_len();
+        watch(read);
         if frame.header.last() <= newest {
             continue;
         }

@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use humantime::format_duration;
+
 use crate::{BucketName, Expectation, Key, Revision};
 
 /// What the caller does next, the same for every error of Pleach. Doors turn it into a status, a reply
@@ -231,7 +233,7 @@ pub enum EngineError {
     TooManyBuckets { limit: usize },
     #[error("{field} of the bucket configuration: {reason}")]
     InvalidConfig { field: &'static str, reason: String },
-    #[error("a TTL of {ttl:?} is not between {min:?} and {} days", .max.as_secs() / 86_400)]
+    #[error("a TTL of {} is not between {} and {} days", format_duration(*.ttl), format_duration(*.min), .max.as_secs() / 86_400)]
     TtlOutOfRange { ttl: Duration, min: Duration, max: Duration },
     #[error("the value of {bytes} bytes for {bucket}/{key} is larger than the bucket's limit of {limit}")]
     ValueTooLarge { bucket: BucketName, key: Key, bytes: usize, limit: u32 },
@@ -337,7 +339,7 @@ impl EngineError {
             Self::DiskFull { .. } => {
                 "free some space: nothing was lost, and writes go on as soon as they can"
             }
-            Self::Io { .. } => "see the cause below, mend it, and try again",
+            Self::Io { .. } => "see the cause, mend it, and try again",
             Self::Corrupt { .. } => "keep a copy of the store's directory, then restore from a backup",
             Self::CorruptIndex { .. } => {
                 "close the store, move its `index` directory away and open it again: it is built anew from the log"

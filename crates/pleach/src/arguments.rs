@@ -39,7 +39,7 @@ pub trait IntoFilter: Sealed + Send {
     fn into_filter(self) -> Result<KeyFilter, Error>;
 }
 
-/// Which keys are meant. Implemented for [`Selection`], [`KeyRange`], and whatever is a filter.
+/// Which keys are meant. Implemented for [`Selection`], [`KeyRange`], and whatever is [a filter](IntoFilter).
 pub trait IntoSelection: Sealed + Send {
     /// The selection.
     ///
@@ -48,8 +48,8 @@ pub trait IntoSelection: Sealed + Send {
     fn into_selection(self) -> Result<Selection, Error>;
 }
 
-/// The bytes of a value. Implemented for strings, bytes in their usual forms, and [`Bytes`], which alone
-/// is not copied.
+/// The bytes of a value. Implemented for strings, bytes in their usual forms, and [`Bytes`]. A string or vector
+/// that is given away is not copied, and [`Bytes`] never are.
 pub trait IntoValue: Sealed + Send {
     /// The bytes.
     fn into_value(self) -> Bytes;
@@ -143,6 +143,9 @@ selected! {
     Selection => |selection| selection;
     &Selection => |selection| selection.clone();
     KeyRange => |range| Selection::range(range);
+    &KeyRange => |range| Selection::range(range.clone());
+    Key => |key| Selection::filter(KeyFilter::exactly(&key));
+    &Key => |key| Selection::filter(KeyFilter::exactly(key));
     KeyFilter => |filter| Selection::filter(filter);
     &KeyFilter => |filter| Selection::filter(filter.clone());
     &str => |text| Selection::filter(text.into_filter()?);

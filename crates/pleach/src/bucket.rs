@@ -76,7 +76,9 @@ impl Bucket {
     /// # Errors
     /// `Compacted` if that record is no longer kept, `FutureRevision`, or what the engine could not do.
     pub async fn get_at(&self, key: impl IntoKey, revision: Revision) -> Result<Option<Entry>, Error> {
-        Ok(self.engine().read(&self.name, &key.into_key()?, At::Revision(revision)).await?)
+        let found = self.engine().read(&self.name, &key.into_key()?, At::Revision(revision)).await?;
+        self.shown(found.as_ref().map(|entry| entry.revision)).await?;
+        Ok(found)
     }
 
     /// Returns the kept records of a key, oldest first: values and markers, expired or not.
@@ -160,7 +162,16 @@ impl Bucket {
     /// # Errors
     /// `Compacted`, `FutureRevision`, or what the engine could not do.
     pub async fn watch_with(&self, options: WatchOptions) -> Result<Watch, Error> {
-        Ok(Watch::new(self.engine().watch(&self.name, options.into()).await?))
+        let has_initial = matches!(options.start, WatchStart::Latest | WatchStart::History);
+        let watch = Watch::new(self.engine().watch(&self.name, options.into()).await?);
+        if has_initial {
+            // What is not among the initial values is shown to be gone.
+            self.shown(None).await?;
+        }
+        Ok(match &self.cache {
+            Some(cache) => watch.shown_to(cache),
+            None => watch,
+        })
     }
 
     /// Forgets all but the newest `keep` records of a key. Nothing happens if it has fewer.
@@ -176,8 +187,8 @@ impl Bucket {
     /// # Errors
     /// What the engine could not do.
     pub async fn status(&self) -> Result<BucketStatus, Error> {
-        let info = self.info().await?;
         let entries = self.engine().count(&self.name, Selection::all()).await?;
+        let info = self.info().await?;
         Ok(BucketStatus { info, entries })
     }
 
@@ -186,7 +197,9 @@ impl Bucket {
     /// # Errors
     /// What the engine could not do.
     pub async fn info(&self) -> Result<BucketInfo, Error> {
-        Ok(self.engine().bucket(&self.name).await?)
+        let info = self.engine().bucket(&self.name).await?;
+        self.shown(Some(info.last_revision)).await?;
+        Ok(info)
     }
 
     /// Its configuration.
@@ -216,7 +229,7 @@ impl Bucket {
 
     /// Tells the cache, if there is one, what the engine has shown: a record, or how things are now. Reads from
     /// memory must not go back behind that.
-    async fn shown(&self, record: Option<Revision>) -> Result<(), Error> {
+    pub(crate) async fn shown(&self, record: Option<Revision>) -> Result<(), Error> {
         let Some(cache) = self.cache().filter(|cache| cache.is_alive()) else { return Ok(()) };
         let newest = match record {
             Some(revision) => revision,

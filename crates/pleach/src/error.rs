@@ -108,6 +108,7 @@ impl Error {
             Self::Header(error) => error.help(),
             Self::Url(error) => error.help(),
             Self::EncodeKey { source, .. } | Self::EncodeValue { source, .. } => source.help(),
+            Self::DecodeValue { source: source @ CodecError::TooLarge { .. }, .. } => source.help(),
             Self::DecodeKey { .. } | Self::DecodeValue { .. } => {
                 "read it with the codec it was written with, or without one, and write it anew"
             }

@@ -60,6 +60,8 @@ pub mod cookbook;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod error;
+#[cfg(feature = "embedded")]
+pub mod inspect;
 mod options;
 mod origin;
 mod scan;

@@ -2,7 +2,8 @@ use pleach_engine::{Headers, InvalidHeader, Operation};
 
 /// Who writes. Adds these facts as headers to every entry that a handle with an origin writes.
 ///
-/// A header that the write itself sets stays as it is, so that copied entries keep the origin they had.
+/// A write that itself sets any of these headers keeps them as they are and is given no other of them, so that
+/// copied entries keep the origin they had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The address of the writer, as [`Origin::ADDRESS`].
@@ -44,12 +45,13 @@ impl Origin {
     }
 }
 
-/// Adds those of `headers` that `operation` does not have.
-pub(crate) fn add_headers(operation: &mut Operation, headers: &Headers) -> Result<(), InvalidHeader> {
-    for (name, value) in headers.iter() {
-        if operation.headers.get(name).is_none() {
-            operation.headers.set(name, value)?;
-        }
+/// Adds the headers of an origin to `operation`, unless it has an origin: parts of two would be neither.
+pub(crate) fn add_headers(operation: &mut Operation, origin: &Headers) -> Result<(), InvalidHeader> {
+    if Origin::of(&operation.headers) != Origin::default() {
+        return Ok(());
+    }
+    for (name, value) in origin.iter() {
+        operation.headers.set(name, value)?;
     }
     Ok(())
 }

@@ -18,17 +18,18 @@ pub use streams::{TypedEvent, TypedScan, TypedWatch};
 
 impl Bucket {
     /// This bucket with values of the type `V`, stored as JSON, under keys as they are.
-    pub fn typed<V: Serialize + DeserializeOwned + 'static>(self) -> TypedBucket<str, V> {
+    pub fn typed<V: Serialize + DeserializeOwned + 'static>(&self) -> TypedBucket<str, V> {
         self.with_codecs(Plain, Json)
     }
 
     /// This bucket with keys of the type `K` and values of the type `V`, stored by these codecs.
     pub fn with_codecs<K: ToOwned + ?Sized, V>(
-        self,
+        &self,
         keys: impl KeyCodec<K> + 'static,
         values: impl ValueCodec<V> + 'static,
     ) -> TypedBucket<K, V> {
-        TypedBucket { bucket: self, codecs: Codecs { keys: Arc::new(keys), values: Arc::new(values) } }
+        let codecs = Codecs { keys: Arc::new(keys), values: Arc::new(values) };
+        TypedBucket { bucket: self.clone(), codecs }
     }
 }
 

@@ -64,7 +64,7 @@ impl FromStr for StoreUrl {
 
 fn file_path(rest: &str) -> Result<PathBuf, InvalidUrl> {
     let path = match rest.strip_prefix("//") {
-        Some(path) if path.starts_with('/') => path,
+        Some(path) if path.is_empty() || path.starts_with('/') => path,
         Some(path) => {
             return Err(InvalidUrl::Host { host: path.split('/').next().unwrap_or(path).to_owned() });
         }
@@ -163,6 +163,7 @@ mod tests {
             assert_eq!(url.to_string().parse(), Ok(url));
         }
         assert_eq!(StoreUrl::parse("file:"), Err(InvalidUrl::NoPath));
+        assert_eq!(StoreUrl::parse("file://"), Err(InvalidUrl::NoPath));
         assert_eq!(StoreUrl::parse("file://host/x"), Err(InvalidUrl::Host { host: "host".into() }));
     }
 

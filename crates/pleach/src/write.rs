@@ -1,4 +1,4 @@
-use pleach_engine::{Batch, CommitError, Committed, Expectation, Operation, Revision};
+use pleach_engine::{Batch, CommitError, Committed, Conflict, Expectation, Operation, Revision};
 
 use crate::origin::add_headers;
 use crate::{
@@ -138,12 +138,13 @@ impl Bucket {
         let result = self.engine().commit(self.name(), batch).await;
         if let Some(cache) = self.cache() {
             // Also what a conflict has shown must be seen by the next read, or a retry would meet it again.
-            let newest = match &result {
-                Ok(committed) => Some(committed.last),
-                Err(CommitError::Conflict(conflict)) => conflict.actual,
-                Err(CommitError::Engine(_)) => None,
-            };
-            cache.knows_of(newest.unwrap_or_default());
+            match &result {
+                Ok(committed) => cache.knows_of(committed.last),
+                Err(CommitError::Conflict(Conflict { actual: Some(actual), .. })) => cache.knows_of(*actual),
+                // The value has expired. Whatever goes wrong here, the conflict is what is to be told.
+                Err(CommitError::Conflict(_)) => self.shown(None).await.unwrap_or_default(),
+                Err(CommitError::Engine(_)) => {}
+            }
         }
         Ok(result?)
     }

@@ -4,10 +4,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use pleach::{BucketConfig, BucketInfo, BucketName, Compression, Durability};
+use pleach::{BucketConfig, BucketInfo, BucketName, Capabilities, Compression, Durability, Error};
 use serde::Serialize;
 
-use super::name_and_value;
+use super::{duration, name_and_value, records};
 use crate::app::App;
 use crate::failure::Problem;
 use crate::record::{BucketObject, Event, moment};
@@ -95,7 +95,7 @@ pub(crate) struct RmArgs {
 #[derive(Args, Debug)]
 struct ConfigArgs {
     /// How many records of each key are kept, 1 to 64
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = records)]
     history: Option<NonZeroU8>,
 
     /// Values are gone after this time, such as 1h or 30days; `none` for never
@@ -135,14 +135,10 @@ enum CompressionArg {
 struct Ttl(Option<Duration>);
 
 impl FromStr for Ttl {
-    type Err = humantime::DurationError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "none" {
-            Ok(Self(None))
-        } else {
-            humantime::parse_duration(text).map(|ttl| Self(Some(ttl)))
-        }
+        if text == "none" { Ok(Self(None)) } else { duration(text).map(|ttl| Self(Some(ttl))) }
     }
 }
 
@@ -163,9 +159,12 @@ impl ConfigArgs {
             config.ttl = ttl;
         }
         if let Some(Size(bytes)) = self.value_max {
-            let too_large = || Problem::invalid(format!("no value can be as large as {}", Size(bytes)));
-            config.value_bytes_max = u32::try_from(bytes)
-                .map_err(|_| too_large().help("the embedded engine takes values up to 64MiB"))?;
+            let limit = Capabilities::complete("any engine").value_bytes_max;
+            let fits = u32::try_from(bytes).ok().filter(|bytes| (1..=limit).contains(bytes));
+            config.value_bytes_max = fits.ok_or_else(|| {
+                let problem = Problem::invalid(format!("the largest value cannot have {}", Size(bytes)));
+                problem.help(format!("give --value-max a size from 1 B to {}", Size(limit.into())))
+            })?;
         }
         match self.durability {
             Some(DurabilityArg::Synced) => config.durability = Durability::Synced,
@@ -197,6 +196,8 @@ impl BucketCommand {
 impl AddArgs {
     async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let config = self.config.change(BucketConfig::default())?;
+        // What no engine takes shall not leave a new store behind.
+        config.check(&Capabilities::complete("any engine")).map_err(Error::Engine)?;
         let store = app.store_or_create().await?;
         let info = store.create_bucket_with(&self.bucket, config).await?.info().await?;
         app.output.confirm(&BucketObject::full(&info), format!("bucket {} is ready", info.name))
@@ -278,7 +279,7 @@ impl EditArgs {
         for name in &self.unset_meta {
             config.metadata.remove(name);
         }
-        let changed = before.differences(&config).join(", ").replace('_', " ");
+        let changed = before.differences(&config).join(", ").replace("value_bytes_max", "value max");
         let info = store.update_bucket(&self.bucket, config).await?;
         let line = match changed.as_str() {
             "" => format!("bucket {} is as before", info.name),

@@ -2,9 +2,10 @@ use std::num::NonZeroU8;
 
 use clap::Args;
 
-use super::EntryArgs;
+use super::{EntryArgs, records};
 use crate::app::App;
 use crate::record::Event;
+use crate::text::counted;
 
 /// Forgets all but the newest records of a key
 #[derive(Args, Debug)]
@@ -13,8 +14,8 @@ pub(crate) struct CompactArgs {
     #[command(flatten)]
     entry: EntryArgs,
 
-    /// How many records to keep
-    #[arg(long, value_name = "N")]
+    /// How many records to keep, 1 to 64
+    #[arg(long, value_name = "N", value_parser = records)]
     keep: NonZeroU8,
 }
 
@@ -23,6 +24,7 @@ impl CompactArgs {
         let EntryArgs { bucket: name, key } = self.entry;
         app.bucket(&name).await?.compact_key(&key, self.keep).await?;
         let event = Event::new("compacted").bucket(&name).key(&key).count("keep", self.keep.get().into());
-        app.output.confirm(&event, format!("{name}/{key} keeps its newest {}", self.keep))
+        let kept = counted(self.keep.get().into(), "record", "records");
+        app.output.confirm(&event, format!("{name}/{key} keeps at most its newest {kept}"))
     }
 }

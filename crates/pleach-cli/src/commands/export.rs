@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ impl ExportArgs {
         if names.is_empty() {
             names = store.buckets().await?.into_iter().map(|info| info.name).collect();
         }
+        let mut seen = HashSet::new();
+        names.retain(|name| seen.insert(name.clone()));
         let mut buckets = Vec::with_capacity(names.len());
         for name in &names {
             buckets.push(store.bucket(name).await?);
@@ -57,12 +60,23 @@ impl ExportArgs {
         let part = with_suffix(&path, ".part");
         let file = File::create(&part).with_context(|| cannot_write(&part))?;
         let mut sink = Sink::File(BufWriter::new(file), &app.output);
-        let records = export(&buckets, self.history, &mut sink).await?;
-        sink.finish().and_then(|()| fs::rename(&part, &path)).with_context(|| cannot_write(&path))?;
+        let written = match export(&buckets, self.history, &mut sink).await {
+            Ok(records) => sink
+                .finish()
+                .and_then(|()| fs::rename(&part, &path))
+                .with_context(|| cannot_write(&path))
+                .map(|()| records),
+            Err(error) => Err(error),
+        };
+        let records = written.inspect_err(|_| {
+            // It is of no use, and may fill the disk; the error itself is what counts.
+            let _ = fs::remove_file(&part);
+        })?;
         let event = Event::new("exported").count("buckets", names.len() as u64).count("records", records);
+        let are = if records == 1 { "is" } else { "are" };
         let (records, buckets) =
             (counted(records, "record", "records"), counted(names.len() as u64, "bucket", "buckets"));
-        app.output.confirm(&event, format!("{records} of {buckets} are in {}", path.display()))
+        app.output.confirm(&event, format!("{records} of {buckets} {are} in {}", path.display()))
     }
 }
 

@@ -1,14 +1,16 @@
 use clap::Args;
 use pleach::Revision;
 
-use super::EntryArgs;
+use super::{EntryArgs, revision};
 use crate::app::App;
 use crate::failure::Problem;
 use crate::record::Record;
+use crate::size::Size;
 
 /// Prints the value of a key
 #[derive(Args, Debug)]
 #[command(after_help = "The value is followed by a newline, unless --raw asks for its exact bytes.\n\
+                  Bytes that are no text are not printed on a terminal without --raw.\n\
                   A key without a value ends with exit code 3.\n\n\
                   Examples:\n  pleach kv get carts user.42\n  pleach kv get carts user.42 --revision 7\n  \
                   pleach kv get images logo --raw > logo.png\n  pleach --json kv get carts user.42")]
@@ -17,16 +19,21 @@ pub(crate) struct GetArgs {
     entry: EntryArgs,
 
     /// As it was once this revision had been committed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = revision)]
     revision: Option<Revision>,
 
     /// Prints the exact bytes of the value and nothing else
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     raw: bool,
 }
 
 impl GetArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
+        // A conflict that the parser overlooks if --json stands before the command.
+        if self.raw && app.output.is_json() {
+            let problem = Problem::invalid("--raw prints bytes and --json an object: there cannot be both");
+            return Err(problem.help("leave one of them out").into());
+        }
         let EntryArgs { bucket: name, key } = self.entry;
         let bucket = app.bucket(&name).await?;
         let found = match self.revision {
@@ -46,6 +53,12 @@ impl GetArgs {
         };
         if app.output.is_json() {
             return app.output.object(&Record::new(&name, &entry));
+        }
+        if !self.raw && app.output.is_terminal() && std::str::from_utf8(&entry.value).is_err() {
+            let message =
+                format!("the value of {name}/{key} is {}, not text", Size(entry.value.len() as u64));
+            let help = "add `--raw > FILE` to keep its bytes, --raw to print them anyway, or --json";
+            return Err(Problem::invalid(message).help(help).into());
         }
         app.output.bytes(&entry.value)?;
         if self.raw { Ok(()) } else { app.output.bytes(b"\n") }

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use clap::Args;
 use pleach::{Committed, Entry, Expectation, Headers, Op, Operation, Revision};
 
-use super::EntryArgs;
+use super::{EntryArgs, revision};
 use crate::app::App;
 use crate::record::Record;
 
@@ -15,7 +15,7 @@ pub(crate) struct DelArgs {
     entry: EntryArgs,
 
     /// Only if the key's newest record has this revision
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = revision)]
     revision: Option<Revision>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct PurgeArgs {
     entry: EntryArgs,
 
     /// Only if the key's newest record has this revision
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = revision)]
     revision: Option<Revision>,
 }
 

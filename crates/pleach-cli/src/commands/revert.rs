@@ -1,8 +1,8 @@
 use clap::Args;
 use pleach::{Entry, ErrorKind, Expectation, Expiry, Revision};
 
-use super::EntryArgs;
 use super::write::{Put, put};
+use super::{EntryArgs, revision};
 use crate::app::App;
 use crate::failure::Problem;
 
@@ -18,6 +18,7 @@ pub(crate) struct RevertArgs {
     entry: EntryArgs,
 
     /// The revision of the value, as `pleach kv history` shows it
+    #[arg(value_parser = revision)]
     revision: Revision,
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use pleach::{BucketName, Change, KeyFilter, Revision, WatchEvent, WatchOptions, WatchStart};
 
+use super::duration;
 use crate::app::App;
 use crate::output::Output;
 use crate::record::{Event, Record};
@@ -16,6 +17,8 @@ use crate::wait::{self, Interrupt, Waited};
 #[command(
     after_help = "Changes come in order and exactly once. Ctrl-C ends the watch. With --from latest or history, a\n\
                   mark says when everything has been printed that was there at the beginning.\n\n\
+                  A `file:` store belongs to one process: while the watch runs, no other can write to it. What it\n\
+                  shows is what was committed before, and what expires meanwhile.\n\n\
                   Examples:\n  pleach kv watch carts\n  pleach kv watch carts 'user.*' 'guest.>' --from latest\n  \
                   pleach --json kv watch carts --from 120 --count 10\n  pleach kv watch carts --from history --idle 1s"
 )]
@@ -32,12 +35,16 @@ pub(crate) struct WatchArgs {
     from: From,
 
     /// Ends after this many changes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = changes)]
     count: Option<NonZeroU64>,
 
     /// Ends when nothing has come for this time, such as 2s
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     idle: Option<Duration>,
+}
+
+fn changes(text: &str) -> Result<NonZeroU64, String> {
+    text.parse().map_err(|_| "expected a whole number from 1 on".into())
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +114,9 @@ fn print_change(output: &mut Output, bucket: &BucketName, change: &Change) -> an
 fn print_mark(output: &mut Output, bucket: &BucketName, revision: Revision) -> anyhow::Result<()> {
     if output.is_json() {
         return output.object(&Event::new("initial_done").bucket(bucket).revision(revision));
+    }
+    if output.is_quiet() {
+        return Ok(());
     }
     let mark =
         output.paint().dim(&format!("-- that was everything as of revision {revision}; now the changes"));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use clap::Args;
 use pleach::{Bucket, Committed, Entry, Expectation, Expiry, Headers, Op, Operation, Revision};
 
-use super::{EntryArgs, name_and_value};
+use super::{EntryArgs, duration, name_and_value, revision};
 use crate::app::App;
 use crate::input::ValueArgs;
 use crate::record::Record;
@@ -60,7 +60,7 @@ pub(crate) struct UpdateArgs {
     value: ValueArgs,
 
     /// The revision that the key's newest record must have
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = revision)]
     revision: Revision,
 
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub(crate) struct UpdateArgs {
 #[derive(Args, Debug)]
 struct WriteOptions {
     /// The value is gone after this time, such as 30s, 5m, 12h or 7days
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     ttl: Option<Duration>,
 
     /// A small fact that travels with the value; may be given several times

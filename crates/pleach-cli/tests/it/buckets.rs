@@ -40,7 +40,7 @@ fn edit_changes_only_what_is_given() {
     given.run(&["kv", "bucket", "edit", "b", "--history", "65"]).fails(2, "history");
     given
         .run(&["kv", "bucket", "edit", "b", "--value-max", "9GiB"])
-        .fails(2, "no value can be as large as 9 GiB");
+        .fails(2, "the largest value cannot have 9 GiB");
 }
 
 #[test]

@@ -11,8 +11,18 @@ fn wrong_arguments_end_with_code_two() {
         (&["kv", "get", "b", "k..k"], "empty token"),
         (&["kv", "get", "b", "_kv.x"], "reserved"),
         (&["kv", "get", "b!", "k"], "not allowed"),
-        (&["kv", "get", "b", "k", "--revision", "x"], "--revision"),
-        (&["kv", "bucket", "add", "c", "--history", "0"], "--history"),
+        (&["kv", "get", "b", "k", "--revision", "x"], "a revision is a whole number"),
+        (&["kv", "get", "b", "k", "--raw", "--json"], "leave one of them out"),
+        (&["--json", "kv", "get", "b", "k", "--raw"], "leave one of them out"),
+        (&["kv", "revert", "b", "k", "x"], "a revision is a whole number"),
+        (&["kv", "put", "b", "k", "v", "--ttl", "soon"], "a time is a number and a unit"),
+        (&["kv", "bucket", "add", "c", "--ttl", "soon"], "a time is a number and a unit"),
+        (&["kv", "bucket", "add", "c", "--history", "0"], "expected a number from 1 to 64"),
+        (&["kv", "bucket", "add", "c", "--history", "65"], "expected a number from 1 to 64"),
+        (&["kv", "compact", "b", "k", "--keep", "0"], "expected a number from 1 to 64"),
+        (&["kv", "watch", "b", "--count", "0"], "expected a whole number from 1 on"),
+        (&["kv", "put", "b", "k", "--file", "."], "name a file that can be read"),
+        (&["kv", "import", "."], "name a file that `pleach kv export` wrote"),
         (&["kv", "watch", "b", "--from", "yesterday"], "now, latest, history or a revision"),
         (&["kv", "compact", "b", "k"], "--keep"),
         (&["completions", "cobol"], "invalid value"),
@@ -98,4 +108,25 @@ fn bytes_that_are_not_a_store_are_left_alone() {
     assert_eq!(run.code, 2, "{}", run.stderr);
     assert!(run.stderr.contains("is not a Pleach store"), "{}", run.stderr);
     assert_eq!(std::fs::read_dir(given.path().join("photos")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_missing_store_is_told_with_the_command_that_creates_that_very_store() {
+    let given = given_nothing();
+    given
+        .run(&["--store", "file:./data", "kv", "bucket", "ls"])
+        .fails(3, "`pleach --store file:./data kv bucket add BUCKET`");
+    let run = given.command(&["kv", "bucket", "ls"]).env_remove("PLEACH_STORE").output().unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert!(said.contains("`pleach kv bucket add BUCKET`"), "{said}");
+}
+
+#[test]
+fn a_configuration_that_no_engine_takes_leaves_no_store_behind() {
+    let given = given_nothing();
+    for (option, value) in [("--value-max", "0"), ("--value-max", "65MiB"), ("--ttl", "200years")] {
+        let run = given.run(&["--store", "file:new", "kv", "bucket", "add", "b", option, value]);
+        run.fails(2, "help: ");
+        assert!(!given.has("new"), "{option} {value}");
+    }
 }

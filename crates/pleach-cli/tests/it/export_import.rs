@@ -161,3 +161,29 @@ fn an_import_needs_an_input_and_a_place_to_remember() {
     given.file("dump", "");
     given.run(&["kv", "import", "dump", "--resume"]).fails(2, "cannot read the state");
 }
+
+#[test]
+fn an_import_that_never_began_can_simply_be_repeated() {
+    let given = given("");
+    let line = |bucket: &str| format!("{{\"v\":1,\"bucket\":\"{bucket}\",\"key\":\"k\",\"value\":\"1\"}}\n");
+    given.file("dump", "nonsense\n");
+    given.run(&["kv", "import", "dump"]).fails(2, "error: line 1 cannot be imported");
+    given.file("dump", line("missing"));
+    given.run(&["kv", "import", "dump"]).fails(3, "error: line 1 cannot be imported");
+    assert!(!given.has("dump.import-state"));
+    given.file("dump", line("b"));
+    given.run(&["kv", "import", "dump"]).ok();
+}
+
+#[test]
+fn a_bucket_named_twice_is_exported_once() {
+    assert_eq!(given("put k 1").json(&["kv", "export", "b", "b"]).len(), 2);
+}
+
+#[test]
+fn an_export_that_fails_leaves_no_half_file() {
+    let given = given("put k 1");
+    fs::create_dir(given.path().join("dump")).unwrap();
+    given.run(&["kv", "export", "-o", "dump"]).fails(7, "cannot write dump");
+    assert!(!given.has("dump.part"));
+}

@@ -30,6 +30,9 @@ fn help_is_what_it_was() {
         "kv compact",
         "kv export",
         "kv import",
+        "verify",
+        "rebuild",
+        "salvage",
         "completions",
         "help",
     ] {

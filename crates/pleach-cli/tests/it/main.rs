@@ -7,6 +7,7 @@ mod export_import;
 mod given;
 mod golden;
 mod import_killed;
+mod inspecting;
 mod listing;
 mod output;
 mod processes;

@@ -12,7 +12,7 @@ fn a_store_in_use_is_refused_with_the_name_of_its_holder() {
     let run = given.run(&["kv", "get", "b", "k"]);
     run.fails(7, "is in use by");
     assert!(run.stderr.contains(&holder.id().to_string()), "{}", run.stderr);
-    assert!(run.stderr.contains("help: close the other program, or use another store"), "{}", run.stderr);
+    assert!(run.stderr.contains("help: wait for that process or end it"), "{}", run.stderr);
 
     holder.kill().unwrap();
     holder.wait().unwrap();

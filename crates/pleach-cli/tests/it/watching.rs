@@ -64,7 +64,14 @@ fn records_of_a_batch_say_so() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_watch_cleanly() {
+fn ctrl_c_and_a_polite_kill_end_a_watch_cleanly() {
+    for signal in ["-INT", "-TERM"] {
+        a_watch_ends_cleanly_by(signal);
+    }
+}
+
+#[cfg(unix)]
+fn a_watch_ends_cleanly_by(signal: &str) {
     let given = given("put a 1");
     let mut child = given.start(&["--json", "kv", "watch", "b", "--from", "latest"]);
     let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -74,7 +81,7 @@ fn ctrl_c_ends_a_watch_cleanly() {
         assert_ne!(output.read_line(&mut lines).unwrap(), 0, "{lines}");
     }
     assert_eq!(json_lines(&lines).len(), 2);
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), &b""[..]));
     assert_eq!(given.ok(&["kv", "get", "b", "a"]), "1\n", "the store is free again");

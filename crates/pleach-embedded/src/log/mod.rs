@@ -16,10 +16,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use pleach_engine::{EngineError, Key, Revision};
 
-pub(crate) use frame::{Frame, FrameHeader, FrameKind};
+pub(crate) use frame::{FRAME_ALIGNMENT, Frame, FrameHeader, FrameKind};
 pub(crate) use reader::LogReader;
 pub(crate) use record::{FLAG_EXPIRES, Payload, Record, RecordKind, take, take_u64};
-pub(crate) use segment::Segment;
+pub(crate) use segment::{Segment, SegmentHeader};
 pub(crate) use tail::Tail;
 pub(crate) use writer::{LogWriter, WriteError};
 
@@ -65,6 +65,11 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
+    /// That of the segment with this salt.
+    pub(crate) const fn new(salt: u64) -> Self {
+        Self { salt }
+    }
+
     /// What to combine with the checksum of bytes at `offset` that belong to `revision`.
     pub(crate) fn of(self, offset: u64, revision: Revision) -> u32 {
         // The finaliser of SplitMix64, twice: every bit of the place changes half the bits of the result.

@@ -200,6 +200,15 @@ impl Record {
         Some(u16::from_le_bytes(bytes.get(16..18)?.try_into().ok()?))
     }
 
+    /// The key that the record at the start of `bytes` says it has, unchecked.
+    pub(crate) fn peek_key(bytes: &[u8]) -> Option<Key> {
+        let flags = *bytes.get(19)?;
+        let len = u16::from_le_bytes(bytes.get(20..22)?.try_into().ok()?);
+        let start = FIXED_BYTES + if flags & FLAG_EXPIRES == 0 { 0 } else { 8 };
+        let key = bytes.get(start..start + usize::from(len))?;
+        Key::parse_reserved(std::str::from_utf8(key).ok()?).ok()
+    }
+
     /// Reads a record that fills `bytes`. None means that the bytes are damaged.
     pub(crate) fn decode(bytes: &Bytes, revision: Revision, binding: u32) -> Option<Self> {
         if Self::peek_len(bytes)? != bytes.len() {

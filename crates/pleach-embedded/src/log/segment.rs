@@ -180,7 +180,7 @@ impl Segment {
     }
 
     pub(crate) fn binding(&self) -> Binding {
-        Binding { salt: self.header.salt }
+        Binding::new(self.header.salt)
     }
 
     /// Reads `len` bytes; fewer are damage, because what is pointed to was written.

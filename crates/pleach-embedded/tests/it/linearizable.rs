@@ -18,6 +18,12 @@ const KEYS: [&str; 16] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k",
 /// The live entries: key to value and revision.
 type State = BTreeMap<String, (String, u64)>;
 
+/// The newest record of each key: its value, unless it is a marker, and its revision.
+type Records = BTreeMap<String, (Option<String>, u64)>;
+
+/// A commit's last revision, and the records after it.
+type Commit = (u64, Records);
+
 /// What a client did, when it began and ended by a clock that all share, and what it was told.
 #[derive(Debug)]
 struct Act {
@@ -115,7 +121,7 @@ fn act(
             expected: conflict.expected,
             actual: conflict.actual.map(Revision::get),
         },
-        Err(CommitError::Engine(error)) => panic!("{error}"),
+        Err(CommitError::Engine(error)) => unreachable!("the engine works: {error}"),
     }
 }
 
@@ -128,7 +134,7 @@ fn all(engine: &dyn Engine, name: &BucketName) -> State {
 
 /// The newest record of each key after each commit, as the feed tells it, with the commit's last revision. The
 /// first is the empty bucket.
-fn states(engine: &dyn Engine, name: &BucketName) -> Vec<(u64, BTreeMap<String, (Option<String>, u64)>)> {
+fn states(engine: &dyn Engine, name: &BucketName) -> Vec<Commit> {
     let info = block_on(engine.bucket(name)).expect("the bucket");
     let query = WatchQuery { start: WatchStart::Revision(info.feed_floor), ..WatchQuery::default() };
     let mut watch = block_on(engine.watch(name, query)).expect("a watch");
@@ -136,7 +142,8 @@ fn states(engine: &dyn Engine, name: &BucketName) -> Vec<(u64, BTreeMap<String, 
     let mut state = BTreeMap::new();
     loop {
         let next = block_on(std::future::poll_fn(|context| watch.as_mut().poll_next(context)));
-        let Some(Ok(WatchEvent::Change(change))) = next else { panic!("a change is due") };
+        let next = next.expect("the watch goes on").expect("a change is due");
+        let WatchEvent::Change(change) = next else { continue };
         let value = change.entry.op.is_put().then(|| text(&change.entry.value));
         let revision = change.entry.revision.get();
         state.insert(change.entry.key.to_string(), (value, revision));
@@ -151,7 +158,7 @@ fn states(engine: &dyn Engine, name: &BucketName) -> Vec<(u64, BTreeMap<String, 
 
 /// Gives every act a place in the order of commits: the earliest that fits what it saw and comes after every
 /// act that had returned before it was called. If that cannot be done for one, no order fits.
-fn check(states: &[(u64, BTreeMap<String, (Option<String>, u64)>)], mut acts: Vec<Act>, seed: u64) {
+fn check(states: &[Commit], mut acts: Vec<Act>, seed: u64) {
     let place_of: BTreeMap<u64, usize> =
         states.iter().enumerate().map(|(place, (last, _))| (*last, place)).collect();
     let live: Vec<State> = states.iter().map(|(_, state)| live(state)).collect();
@@ -185,13 +192,14 @@ fn check(states: &[(u64, BTreeMap<String, (Option<String>, u64)>)], mut acts: Ve
             Seen::Committed { last } => place_of.get(last).copied().filter(|place| *place > earliest),
             _ => (earliest..states.len()).find(fits),
         };
-        let place = place.unwrap_or_else(|| panic!("seed {seed}: no place from {earliest} on fits {act:?}"));
+        assert!(place.is_some(), "seed {seed}: no place from {earliest} on fits {act:?}");
+        let place = place.unwrap_or_default();
         let latest = placed.last().map_or(place, |(_, latest)| place.max(*latest));
         placed.push((act.returned, latest));
     }
 }
 
-fn live(state: &BTreeMap<String, (Option<String>, u64)>) -> State {
+fn live(state: &Records) -> State {
     let live = |(key, (value, revision)): (&String, &(Option<String>, u64))| {
         value.clone().map(|value| (key.clone(), (value, *revision)))
     };

@@ -1,6 +1,7 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
+use pleach_embedded::Settings;
 use pleach_engine::{
     At, Batch, BucketConfig, Change, Durability, Engine, ErrorKind, Expiry, Headers, Op, Operation, Revision,
     ScanQuery, WatchEvent, WatchQuery, WatchStart,
@@ -282,4 +283,31 @@ fn a_longer_ttl_revives_nothing_behind_any_number_of_stale_notes() {
     block_on(engine.update_bucket(&other, BucketConfig::default())).expect("it is updated");
     assert_eq!(get(&engine, &other, "z"), None);
     assert_eq!(contents(&engine, &name).expect("a scan").len(), 3000);
+}
+
+/// Every segment of the log was held open, so a log of some dozens of gigabytes could not be opened at all.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_log_of_many_segments_needs_few_open_files() {
+    let store = Store::with(Settings { segment_bytes: 1024, ..Settings::default() });
+    let log = store.path().join("log");
+    let open_files = || {
+        let links = std::fs::read_dir("/proc/self/fd").expect("the open files");
+        let targets = links.filter_map(|link| std::fs::read_link(link.ok()?.path()).ok());
+        targets.filter(|target| target.starts_with(&log)).count()
+    };
+    let engine = store.open();
+    let name = create(&engine, 1);
+    for at in 0..400 {
+        put(&engine, &name, &format!("k.{at}"), "v".repeat(1100));
+    }
+    assert!(store.segments().len() > 300);
+    assert!(open_files() <= 130, "{} files are open", open_files());
+    drop(engine);
+    let engine = store.open();
+    assert!(open_files() <= 130, "{} files are open", open_files());
+    for at in 0..400 {
+        assert_eq!(get(&engine, &name, &format!("k.{at}")).map(|value| value.len()), Some(1100));
+    }
+    assert!(open_files() <= 130, "{} files are open", open_files());
 }

@@ -204,13 +204,13 @@ impl Bucket {
     }
 
     /// See [`Bucket::typed`](crate::Bucket::typed).
-    pub fn typed<V: Serialize + DeserializeOwned + 'static>(self) -> TypedBucket<str, V> {
+    pub fn typed<V: Serialize + DeserializeOwned + 'static>(&self) -> TypedBucket<str, V> {
         self.bucket.typed().into()
     }
 
     /// See [`Bucket::with_codecs`](crate::Bucket::with_codecs).
     pub fn with_codecs<K: ToOwned + ?Sized, V>(
-        self,
+        &self,
         keys: impl KeyCodec<K> + 'static,
         values: impl ValueCodec<V> + 'static,
     ) -> TypedBucket<K, V> {

@@ -6,9 +6,9 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use futures_core::Stream;
-use pleach_engine::{Clock, Entry, Key, SystemClock, WatchEvent};
+use pleach_engine::{Clock, Entry, Key, Revision, SystemClock, WatchEvent};
 
-use super::block_on;
+use super::{block_on, give_back_a_wake_up};
 use crate::{Error, TypedEntry, TypedEvent};
 
 /// What [`Watch::next_timeout`] has waited for.
@@ -95,6 +95,13 @@ typed_iterator! {
     TypedWatch of TypedEvent
 }
 
+impl Scan {
+    /// See [`Scan::revision`](crate::Scan::revision).
+    pub fn revision(&self) -> Option<Revision> {
+        self.stream.revision()
+    }
+}
+
 impl Watch {
     /// Waits for the next event, but no longer than `timeout`.
     ///
@@ -126,17 +133,19 @@ where
     let clock = SystemClock::new();
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
-    loop {
+    let waited = loop {
         if let Poll::Ready(event) = Pin::new(&mut *stream).poll_next(&mut context) {
-            return event.map_or(Ok(Waited::Ended), |event| event.map(Waited::Event));
+            break event.map_or(Ok(Waited::Ended), |event| event.map(Waited::Event));
         }
         // A thread may be unparked for other reasons, and then waits for the rest.
         let left = timeout.saturating_sub(clock.elapsed());
         if left.is_zero() {
-            return Ok(Waited::TimedOut);
+            break Ok(Waited::TimedOut);
         }
         thread::park_timeout(left);
-    }
+    };
+    give_back_a_wake_up();
+    waited
 }
 
 /// Ends the wait of a thread.

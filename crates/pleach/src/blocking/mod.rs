@@ -25,4 +25,17 @@ pub use iter::{Keys, Scan, TypedScan, TypedWatch, Waited, Watch};
 pub use store::Store;
 pub use typed::TypedBucket;
 
-use pollster::block_on;
+use std::thread;
+
+/// Waits for `future` on this thread.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let output = pollster::block_on(future);
+    give_back_a_wake_up();
+    output
+}
+
+/// Waiting takes every wake-up of this thread, also one that was meant for whoever polls the caller. At worst,
+/// it makes someone look again for nothing.
+fn give_back_a_wake_up() {
+    thread::current().unpark();
+}

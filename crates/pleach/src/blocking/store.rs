@@ -51,6 +51,11 @@ impl Store {
         crate::Store::with_engine(engine).into()
     }
 
+    /// See [`Store::with_engine_and_clock`](crate::Store::with_engine_and_clock).
+    pub fn with_engine_and_clock(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
+        crate::Store::with_engine_and_clock(engine, clock).into()
+    }
+
     /// See [`Store::with_origin`](crate::Store::with_origin).
     pub fn with_origin(&self, origin: &Origin) -> Result<Self, Error> {
         self.store.with_origin(origin).map(Self::from)

@@ -1,4 +1,5 @@
-use pleach_engine::Revision;
+use bytes::Bytes;
+use pleach_engine::{Key, Revision};
 
 use super::{Bucket, TypedScan, TypedWatch, block_on};
 use crate::{
@@ -16,6 +17,16 @@ impl<K: ToOwned + ?Sized, V> TypedBucket<K, V> {
     /// See [`TypedBucket::bucket`](crate::TypedBucket::bucket).
     pub fn bucket(&self) -> Bucket {
         self.typed.bucket().clone().into()
+    }
+
+    /// See [`TypedBucket::stored_key`](crate::TypedBucket::stored_key).
+    pub fn stored_key(&self, key: &K) -> Result<Key, Error> {
+        self.typed.stored_key(key)
+    }
+
+    /// See [`TypedBucket::stored`](crate::TypedBucket::stored).
+    pub fn stored(&self, key: &K, value: &V) -> Result<(Key, Bytes), Error> {
+        self.typed.stored(key, value)
     }
 
     /// See [`TypedBucket::get`](crate::TypedBucket::get).

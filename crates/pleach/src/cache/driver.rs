@@ -30,11 +30,13 @@ impl Driver {
     pub(super) fn start(bucket: Bucket, watch: Watch, view: Arc<View>) -> Result<Self, Error> {
         let (abort, registration) = AbortHandle::new_pair();
         let (stop, stopped) = mpsc::channel();
+        let stop_following = Stop { aborted: abort.clone(), stopped };
         let name = bucket.name().clone();
         let follow = move || {
             let _broken = ClearOnPanic(Arc::clone(&view));
             // Aborting drops the future, and with it the watch and the handle on the store.
-            let _ = pollster::block_on(Abortable::new(drive(bucket, watch, view, stopped), registration));
+            let _ =
+                pollster::block_on(Abortable::new(drive(bucket, watch, view, stop_following), registration));
         };
         let thread = thread::Builder::new().name("pleach-cache".into()).spawn(follow);
         let thread = thread.map_err(|source| Error::NoThread { bucket: name, source })?;
@@ -46,20 +48,30 @@ impl Drop for Driver {
     fn drop(&mut self) {
         self.abort.abort();
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        // The thread itself drops it if it wakes a task that is dropped then. It cannot wait for itself.
+        let is_other = |thread: &JoinHandle<()>| thread.thread().id() != thread::current().id();
+        if let Some(thread) = self.thread.take().filter(is_other) {
             // A panic of the thread has been told to whoever waits for the cache.
             let _ = thread.join();
         }
     }
 }
 
+/// How the thread hears that it shall stop.
+struct Stop {
+    /// Aborting ends a wait; while a watch always has another event, there is none to end.
+    aborted: AbortHandle,
+    /// Disconnected, it ends a delay.
+    stopped: Receiver<()>,
+}
+
 /// Follows one watch after another until the cache can never be ready again.
-async fn drive(bucket: Bucket, watch: Watch, view: Arc<View>, stopped: Receiver<()>) {
+async fn drive(bucket: Bucket, watch: Watch, view: Arc<View>, stop: Stop) {
     let mut watch = Ok(watch);
     let mut delay = REBUILD_DELAY_MIN;
     loop {
         let end = match watch {
-            Ok(watch) => follow(watch, &view).await,
+            Ok(watch) => follow(watch, &view, &stop.aborted).await,
             Err(error) => End::Lost(error),
         };
         if view.phase() == Phase::Ready {
@@ -71,7 +83,7 @@ async fn drive(bucket: Bucket, watch: Watch, view: Arc<View>, stopped: Receiver<
             return;
         }
         // This thread has nothing else to do, so it may wait as threads do.
-        if stopped.recv_timeout(delay) != Err(RecvTimeoutError::Timeout) {
+        if stop.stopped.recv_timeout(delay) != Err(RecvTimeoutError::Timeout) {
             return;
         }
         delay = (delay * 2).min(REBUILD_DELAY_MAX);
@@ -81,13 +93,14 @@ async fn drive(bucket: Bucket, watch: Watch, view: Arc<View>, stopped: Receiver<
 
 enum End {
     Full,
+    Stopped,
     Lost(Error),
 }
 
-async fn follow(mut watch: Watch, view: &View) -> End {
+async fn follow(mut watch: Watch, view: &View, aborted: &AbortHandle) -> End {
     let mut initial = true;
     let mut batch: Vec<Entry> = Vec::new();
-    loop {
+    while !aborted.is_aborted() {
         match watch.next().await {
             Ok(Some(WatchEvent::Change(change))) => {
                 batch.push(change.entry);
@@ -104,13 +117,14 @@ async fn follow(mut watch: Watch, view: &View) -> End {
             Err(error) => return End::Lost(error),
         }
     }
+    End::Stopped
 }
 
 fn phase_after(end: &End) -> Phase {
     match end {
         End::Full => Phase::Full,
         End::Lost(Error::Engine(EngineError::BucketNotFound { .. })) => Phase::BucketGone,
-        End::Lost(Error::Engine(EngineError::Closed)) => Phase::Closed,
+        End::Lost(Error::Engine(EngineError::Closed)) | End::Stopped => Phase::Closed,
         End::Lost(_) => Phase::Building,
     }
 }

@@ -1,4 +1,6 @@
 mod driver;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::ops::Deref;
@@ -42,12 +44,13 @@ impl Default for CacheOptions {
 ///
 /// **Its own writes.** A write through this handle or a clone of it is seen by the next read through them:
 /// the cache remembers the revision of the write, and until the watch has delivered it, reads go to the
-/// bucket. So it is with whatever a conflict or a read from the bucket has shown: reads never go back in time.
-/// Writes made elsewhere appear as soon as the watch delivers them, in order.
+/// bucket. So it is with whatever a conflict, a read from the bucket or a watch through this handle has shown:
+/// reads never go back in time. Writes made elsewhere appear as soon as the watch delivers them, in order; so do
+/// the end of the bucket and that of the store.
 ///
 /// **Expiry.** An entry is never answered from memory once its time has come by the store's clock; from then
-/// until the watch reports it expired, reads that meet it go to the bucket. A TTL that is given to the whole
-/// bucket later holds for entries that are delivered after that: make a new cache after shortening one.
+/// until the watch reports it expired, reads that meet it go to the bucket. A shorter TTL that is given to the
+/// whole bucket later ends what is in memory by then only when the watch reports it expired.
 ///
 /// **What it costs.** One thread named `pleach-cache`, which follows the watch and needs no async runtime,
 /// and at most [`CacheOptions::bytes_max`] of entries; a bucket that takes more is not cached, and
@@ -94,7 +97,7 @@ impl Bucket {
 }
 
 impl CachedBucket {
-    /// The bucket, with this cache: to be given codecs, for example.
+    /// The bucket, with this cache: for whatever takes a [`Bucket`].
     pub fn bucket(&self) -> &Bucket {
         &self.bucket
     }

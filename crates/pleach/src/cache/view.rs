@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use bytes::Bytes;
 use pleach_engine::{Clock, Direction, Entry, Key, KeyRange, Revision, Selection, SteadyClock, Timestamp};
 use tokio::sync::watch;
 
@@ -11,6 +13,9 @@ use crate::ScanOptions;
 
 /// What an entry takes beside its key, its value and its headers, roughly.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
+
+/// What a header takes beside its name and its value, roughly.
+const HEADER_OVERHEAD_BYTES: usize = 64;
 
 /// What a cache is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +35,8 @@ pub(super) enum Phase {
 }
 
 /// The entries of a bucket as a watch has delivered them.
-#[derive(Debug)]
 pub(crate) struct View {
+    /// Shows no time before that of any record, as the clock of an engine does.
     clock: SteadyClock,
     bytes_max: usize,
     contents: RwLock<Contents>,
@@ -46,8 +51,6 @@ struct Contents {
     bytes: usize,
     /// Everything up to this revision is in it.
     applied: Revision,
-    /// The latest time any record was committed: no clock shows less.
-    time: Timestamp,
     ready: bool,
 }
 
@@ -73,8 +76,7 @@ impl View {
         if !contents.ready || contents.applied < required {
             return None;
         }
-        let now = self.clock.now().max(contents.time);
-        Some(Answers { contents, now })
+        Some(Answers { contents, now: self.clock.now() })
     }
 
     /// From now on, what is older than `revision` is no answer.
@@ -102,8 +104,11 @@ impl View {
 
     /// Applies records that were committed together.
     pub(super) fn apply(&self, records: impl IntoIterator<Item = Entry>) -> Result<(), Full> {
+        // Copied before readers have to wait.
+        let records: Vec<Entry> = records.into_iter().map(copied).collect();
         let mut contents = self.write();
         for record in records {
+            self.clock.raise(record.time);
             contents.apply(record);
         }
         if contents.bytes > self.bytes_max { Err(Full) } else { Ok(()) }
@@ -131,10 +136,16 @@ impl View {
     }
 }
 
+/// Says how it is, not what is in it.
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("phase", &self.phase()).finish_non_exhaustive()
+    }
+}
+
 impl Contents {
     fn apply(&mut self, record: Entry) {
         self.applied = self.applied.max(record.revision);
-        self.time = self.time.max(record.time);
         if let Some(old) = self.entries.remove(&record.key) {
             self.bytes -= entry_bytes(&old);
         }
@@ -153,8 +164,15 @@ impl Contents {
     }
 }
 
+/// The same record with a value of its own: as it was, it may be a small part of a large buffer, a piece of a
+/// log for example, and hold all of it.
+fn copied(record: Entry) -> Entry {
+    Entry { value: Bytes::copy_from_slice(&record.value), ..record }
+}
+
 fn entry_bytes(entry: &Entry) -> usize {
-    entry.key.as_bytes().len() + entry.value.len() + entry.headers.bytes() + ENTRY_OVERHEAD_BYTES
+    let headers = entry.headers.bytes() + entry.headers.iter().len() * HEADER_OVERHEAD_BYTES;
+    entry.key.as_bytes().len() + entry.value.len() + headers + ENTRY_OVERHEAD_BYTES
 }
 
 /// The same bound as text; a bound that is not text is left open, and its entries are looked at one by one.

@@ -104,7 +104,11 @@ impl BytesCodec for Zstd {
         };
         check_size(Self::NAME, length, self.decoded_bytes_max)?;
         let capacity = usize::try_from(length).map_err(|error| malformed(&error))?;
-        let bytes = zstd::bulk::decompress(stored, capacity).map_err(|error| malformed(&error))?;
+        let mut bytes = Vec::new();
+        // A frame may say any length; where no limit was set, that must not end the process.
+        bytes.try_reserve_exact(capacity).map_err(|error| malformed(&error))?;
+        let mut frame = zstd::bulk::Decompressor::new().map_err(|error| malformed(&error))?;
+        frame.decompress_to_buffer(stored, &mut bytes).map_err(|error| malformed(&error))?;
         if bytes.len() != capacity {
             return Err(malformed(&"it is not as long as it says"));
         }

@@ -181,6 +181,10 @@ fn a_length_that_is_declared_too_large_is_refused_before_memory_is_taken() {
         let stored = Zstd::default().encode(&vec![0; 2_000].into()).unwrap();
         let error = Zstd { decoded_bytes_max: 1_999, ..Zstd::default() }.decode(&stored).unwrap_err();
         assert!(matches!(error, CodecError::TooLarge { bytes: 2_000, limit: 1_999, .. }));
+        // A frame that says it has 2^63 bytes, read by someone who set no limit.
+        let hostile = Bytes::from_static(b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x80\x01\0\0");
+        let error = Zstd { decoded_bytes_max: usize::MAX, ..Zstd::default() }.decode(&hostile).unwrap_err();
+        assert!(matches!(error, CodecError::Malformed { .. }), "{error}");
     }
 }
 

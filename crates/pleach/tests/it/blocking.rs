@@ -1,4 +1,5 @@
 use std::num::NonZeroU8;
+use std::task::Poll;
 use std::time::Duration;
 
 use pleach::blocking::{Bucket, Store, Waited};
@@ -52,6 +53,9 @@ fn scans_are_iterators() {
     for key in ["a", "b.1", "b.2"] {
         carts.put(key, "1").unwrap();
     }
+    let mut scan = carts.scan(">").unwrap();
+    let snapshot = (scan.revision(), scan.next().is_some(), scan.revision());
+    assert_eq!(snapshot, (None, true, Some(carts.info().unwrap().last_revision)));
     let keys: Vec<_> = carts.scan("b.*").unwrap().map(|entry| entry.unwrap().key.to_string()).collect();
     assert_eq!(keys, ["b.1", "b.2"]);
     assert_eq!(carts.keys(">").unwrap().collect::<Result<Vec<_>, _>>().unwrap().len(), 3);
@@ -78,6 +82,24 @@ fn a_watch_waits_as_long_as_it_is_told() {
     assert!(matches!(event, Waited::Event(WatchEvent::Change(change)) if change.entry.value == "1"));
 }
 
+/// A future that waits by blocking holds up whoever polls it, but takes no wake-up away from them.
+#[test]
+fn waiting_inside_a_future_loses_no_wake_up() {
+    let carts = carts();
+    let mut watch = carts.watch(">").unwrap();
+    within(LONG, move || {
+        let mut polled = false;
+        pollster::block_on(std::future::poll_fn(|context| {
+            if std::mem::replace(&mut polled, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            assert_eq!(watch.next_timeout(Duration::from_millis(1)).unwrap(), Waited::TimedOut);
+            Poll::Pending
+        }));
+    });
+}
+
 #[test]
 fn a_watch_is_an_iterator_that_ends_after_an_error() {
     let carts = carts();
@@ -95,13 +117,16 @@ fn typed_and_cached_buckets_need_no_async_either() {
     let cached = carts().cached().unwrap();
     cached.ready().unwrap();
     assert!(cached.is_ready());
-    let numbers = cached.bucket().clone().typed::<u32>();
+    let numbers = cached.typed::<u32>();
     let seen = numbers.create("a", &1).unwrap();
     numbers.update("a", &2, seen).unwrap();
     assert_eq!(cached.get("a").unwrap().unwrap().value, "2");
     assert_eq!(numbers.get("a").unwrap().unwrap().value, 2);
     assert_eq!(numbers.history("a").unwrap().len(), 2);
     assert_eq!(numbers.scan(">").unwrap().map(|entry| entry.unwrap().value).collect::<Vec<_>>(), [2]);
+    let (key, value) = numbers.stored("b", &3).unwrap();
+    cached.batch(|batch| batch.put(key, value)).unwrap();
+    cached.purge(numbers.stored_key("b").unwrap()).unwrap();
     let mut watch = numbers.watch(">").unwrap();
     numbers.delete("a").unwrap();
     assert!(matches!(watch.next_timeout(LONG).unwrap(), Waited::Event(_)));

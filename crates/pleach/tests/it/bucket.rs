@@ -87,7 +87,9 @@ pub(crate) async fn counts_take_any_selection(given: Given) {
     assert_eq!(carts.count(KeyFilter::parse("b.>").unwrap()).await.unwrap(), 2);
     assert_eq!(carts.count(Selection::prefix("b")).await.unwrap(), 3);
     assert_eq!(carts.count(KeyRange::between("b.1", "bb")).await.unwrap(), 2);
-    assert_eq!(carts.count(KeyRange::between("z", "a")).await.unwrap(), 0);
+    assert_eq!(carts.count(&KeyRange::between("z", "a")).await.unwrap(), 0);
+    let key = Key::parse("b.1").unwrap();
+    assert_eq!((carts.count(&key).await.unwrap(), carts.count(key).await.unwrap()), (1, 1));
 }
 
 /// Work on a bucket can be handed to a runtime with several threads.
@@ -105,7 +107,7 @@ fn futures_and_streams_are_send() {
         check(check(carts.scan(">").unwrap()).collect()).await.unwrap();
         check(check(carts.batch()).put("b", "1").commit()).await.unwrap();
         check(check(carts.watch("a")).await.unwrap());
-        let typed = check(carts.bucket().clone().typed::<u32>());
+        let typed = check(carts.typed::<u32>());
         check(typed.get("a")).await.unwrap();
         check(check(typed.scan(">").unwrap()).collect()).await.unwrap();
     });

@@ -2,8 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pleach::{
-    Bucket, CacheOptions, Clock, Direction, EngineError, Entry, Error, KeyRange, ManualClock, PutOptions,
-    ScanOptions, Selection, Store, Timestamp, WriteError,
+    Bucket, BucketConfig, CacheOptions, Clock, Direction, EngineError, Entry, Error, KeyRange, ManualClock,
+    PutOptions, ScanOptions, Selection, Store, Timestamp, WatchOptions, WatchStart, WriteError,
 };
 
 use crate::given::{Given, eventually, run, shown};
@@ -44,6 +44,47 @@ pub(crate) async fn a_cached_bucket_sees_its_own_writes(given: Given) {
     }
 }
 
+pub(crate) async fn a_cached_bucket_never_goes_back_while_others_write(given: Given) {
+    const WRITES: u64 = 300;
+    let carts = given.bucket().await;
+    carts.batch().put("a", "0").put("b", "0").commit().await.unwrap();
+    let cached = carts.cached().await.unwrap();
+    let writer = std::thread::Builder::new().spawn(move || {
+        for number in 1..=WRITES {
+            let value = number.to_string();
+            pollster::block_on(carts.batch().put("a", &value).put("b", &value).commit()).unwrap();
+        }
+    });
+    let mut watch = cached.watch("b").await.unwrap();
+    let number = |entry: &Entry| String::from_utf8_lossy(&entry.value).parse::<u64>().unwrap();
+    let mut seen = 0;
+    for round in 0.. {
+        let shown = match round % 6 {
+            0 | 1 => number(&cached.get("a").await.unwrap().unwrap()),
+            2 => number(&cached.get("b").await.unwrap().unwrap()),
+            3 => {
+                let pair = cached.scan(">").unwrap().collect().await.unwrap();
+                assert_eq!(number(&pair[0]), number(&pair[1]));
+                number(&pair[0])
+            }
+            4 => number(cached.history("b").await.unwrap().last().unwrap()),
+            _ if seen < WRITES => {
+                // What is delivered may be old; what is read after that is not older.
+                let delivered = number(&watch.next_change().await.unwrap().unwrap().entry);
+                seen.max(delivered)
+            }
+            _ => break,
+        };
+        assert!(shown >= seen, "{shown} after {seen}, in round {round}");
+        seen = shown;
+        if round % 7 == 0 {
+            cached.put("own", "1").await.unwrap();
+            cached.purge("own").await.unwrap();
+        }
+    }
+    writer.unwrap().join().unwrap();
+}
+
 pub(crate) async fn a_dropped_cache_frees_its_watch(given: Given) {
     let carts = given.bucket().await;
     let cached = carts.cached().await.unwrap();
@@ -59,7 +100,7 @@ pub(crate) async fn a_dropped_cache_frees_its_watch(given: Given) {
 pub(crate) async fn a_cached_bucket_can_be_typed(given: Given) {
     let cached = given.bucket().await.cached().await.unwrap();
     cached.ready().await.unwrap();
-    let numbers = cached.bucket().clone().typed::<u32>();
+    let numbers = cached.typed::<u32>();
     drop(cached);
     numbers.put("a", &1).await.unwrap();
     assert_eq!(numbers.get("a").await.unwrap().unwrap().value, 1);
@@ -172,6 +213,84 @@ fn reads_never_go_back_in_time() {
         }
         spied.spy.deliver(1);
         eventually(async || spied.get(&cached, "c").await == (some("1"), "from memory")).await;
+    });
+}
+
+#[test]
+fn what_other_reads_of_the_bucket_have_shown_is_seen_by_the_next_read() {
+    run(async {
+        for show in ["get_at", "status", "watch", "latest"] {
+            let spied = spied().await;
+            spied.carts.put("a", "1").await.unwrap();
+            let cached = spied.carts.cached().await.unwrap();
+            spied.spy.deliver(2);
+            cached.ready().await.unwrap();
+            let mut watch = if show == "watch" { Some(cached.watch("a").await.unwrap()) } else { None };
+            let second = spied.carts.put("a", "2").await.unwrap(); // elsewhere
+            assert_eq!(spied.get(&cached, "a").await, (some("1"), "from memory"));
+            if let Some(watch) = &mut watch {
+                watch.next().await.unwrap().unwrap();
+            }
+            match show {
+                "get_at" => assert_eq!(cached.get_at("a", second).await.unwrap().unwrap().value, "2"),
+                "status" => assert_eq!(cached.status().await.unwrap().info.last_revision, second),
+                "latest" => drop(
+                    cached
+                        .watch_with(WatchOptions { start: WatchStart::Latest, ..Default::default() })
+                        .await
+                        .unwrap(),
+                ),
+                _ => {}
+            }
+            assert_eq!(spied.get(&cached, "a").await, (some("2"), "from the bucket"), "{show}");
+        }
+    });
+}
+
+#[test]
+fn a_conflict_with_an_expired_value_is_seen_by_the_next_read() {
+    run(async {
+        let spied = spied().await;
+        let seen = spied.carts.put("a", "1").await.unwrap();
+        let cached = spied.carts.cached().await.unwrap();
+        spied.spy.deliver(2);
+        cached.ready().await.unwrap();
+        // The cache cannot know of the new TTL, but the conflict tells.
+        let config = BucketConfig { ttl: Some(Duration::from_secs(1)), ..BucketConfig::default() };
+        spied.store.update_bucket("carts", config).await.unwrap();
+        spied.clock.advance(Duration::from_secs(1));
+        assert!(matches!(cached.update("a", "2", seen).await, Err(WriteError::Conflict(_))));
+        assert_eq!(spied.get(&cached, "a").await, (None, "from the bucket"));
+    });
+}
+
+#[test]
+fn a_clock_that_was_set_back_keeps_nothing_longer_than_the_bucket_does() {
+    run(async {
+        let spied = spied().await;
+        let ttl = Duration::from_secs(60);
+        spied.carts.put_with("a", "1", PutOptions::ttl(ttl)).await.unwrap();
+        spied.clock.jump_to(Timestamp::default());
+        let cached = spied.carts.cached().await.unwrap();
+        spied.spy.deliver(2);
+        cached.ready().await.unwrap();
+        assert_eq!(spied.get(&cached, "a").await, (some("1"), "from memory"));
+        spied.clock.advance(ttl);
+        assert_eq!(spied.carts.get("a").await.unwrap(), None);
+        assert_eq!(spied.get(&cached, "a").await, (None, "from the bucket"));
+    });
+}
+
+#[test]
+fn what_is_cached_is_not_printed() {
+    run(async {
+        let spied = spied().await;
+        spied.spy.deliver(FREELY);
+        spied.carts.put("a", "a secret").await.unwrap();
+        let cached = spied.carts.cached().await.unwrap();
+        cached.ready().await.unwrap();
+        let printed = format!("{cached:?}");
+        assert!(printed.contains("Ready") && !printed.contains("secret"), "{printed}");
     });
 }
 

@@ -89,6 +89,7 @@ on_every_engine! {
     cache:
         a_cached_bucket_reads_what_was_there_and_what_comes
         a_cached_bucket_sees_its_own_writes
+        a_cached_bucket_never_goes_back_while_others_write
         a_dropped_cache_frees_its_watch
         a_cached_bucket_can_be_typed;
 }

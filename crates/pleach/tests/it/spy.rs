@@ -16,7 +16,8 @@ use tokio::sync::{Notify, Semaphore};
 /// Lets any number of events pass.
 pub(crate) const FREELY: usize = 1 << 20;
 
-/// An engine that counts what it is asked, and whose watches deliver only as many events as it is told.
+/// An engine that counts what it is asked, and whose watches of every key, as caches have them, deliver only
+/// as many events as it is told.
 #[derive(Debug)]
 pub(crate) struct Spy {
     engine: MemoryEngine,
@@ -127,7 +128,11 @@ impl Engine for Watched {
     }
 
     async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
+        let is_held = query.filters.is_empty();
         let stream = self.0.engine.watch(bucket, query).await?;
+        if !is_held {
+            return Ok(stream);
+        }
         let spy = Arc::clone(&self.0);
         Ok(Box::pin(unfold(Some((stream, spy)), async |state| {
             let (mut stream, spy) = state?;

@@ -82,6 +82,9 @@ pub(crate) async fn an_origin_travels_with_every_write(given: Given) {
     let elsewhere = Origin { address: Some("10.0.0.8".into()), ..Origin::default() };
     carts.with_origin(&elsewhere).unwrap().put_with("c", "1", options).await.unwrap();
     assert_eq!(Origin::of(&carts.get("c").await.unwrap().unwrap().headers), origin);
+    let options = pleach::PutOptions { headers: elsewhere.headers().unwrap(), ..Default::default() };
+    carts.put_with("c", "2", options).await.unwrap(); // it knew of no server, and is given none
+    assert_eq!(Origin::of(&carts.get("c").await.unwrap().unwrap().headers), elsewhere);
     let carts = given.store.bucket("carts").await.unwrap();
     carts.put("d", "1").await.unwrap();
     assert!(carts.get("d").await.unwrap().unwrap().headers.is_empty());

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use pleach::{Batch, Bucket, BucketConfig, BucketName, EngineError, Error, ErrorKind, Store};
 
 use super::line::ImportedRecord;
-use super::lines::Lines;
+use super::lines::{Lines, Place};
 use super::state::{OpenWindow, State, StateFile};
 use super::window::{Window, Work, rounds};
 use super::{ImportArgs, feed};
@@ -43,7 +43,7 @@ pub(super) async fn run(args: ImportArgs, app: &mut App) -> anyhow::Result<()> {
         .skip_to(import.state.done)
         .map_err(|error| changed_input(error, import.state_file.as_ref()))?;
     let resumed_at = import.lines.number();
-    while import.step().await? {
+    while import.step().await.inspect_err(|_| import.forget_unless_begun(args.resume))? {
         progress.reach(import.lines.place().bytes);
     }
     drop(progress);
@@ -70,8 +70,15 @@ impl Source {
             problem.help("name a file that `pleach kv export` wrote, or nothing to read stdin")
         };
         let file = File::open(path).with_context(cannot_read)?;
-        let bytes = file.metadata().with_context(cannot_read)?.len();
-        Ok(Self { input: Box::new(BufReader::new(file)), path: Some(path.to_owned()), bytes: Some(bytes) })
+        let metadata = file.metadata().with_context(cannot_read)?;
+        if metadata.is_dir() {
+            return Err(
+                anyhow::Error::new(io::Error::from(io::ErrorKind::IsADirectory)).context(cannot_read())
+            );
+        }
+        // A pipe such as `<(zcat dump.gz)` has no size.
+        let bytes = metadata.is_file().then_some(metadata.len());
+        Ok(Self { input: Box::new(BufReader::new(file)), path: Some(path.to_owned()), bytes })
     }
 }
 
@@ -146,10 +153,12 @@ impl Import {
             None => return Ok(false),
             Some(Work::Nothing) => {}
             Some(Work::Bucket { bucket, config }) => self.find_or_create(&bucket, config).await?,
-            Some(Work::Records { bucket, records }) => self
-                .commit(&bucket, records, interrupted)
-                .await
-                .with_context(|| format!("lines {first_line} to {} cannot be imported", end.lines))?,
+            Some(Work::Records { bucket, records }) => {
+                self.commit(&bucket, records, interrupted).await.with_context(|| match end.lines {
+                    last if last == first_line => format!("line {last} cannot be imported"),
+                    last => format!("lines {first_line} to {last} cannot be imported"),
+                })?
+            }
         }
         self.state.done = end;
         self.state.window = None;
@@ -241,6 +250,15 @@ impl Import {
             app.output
                 .note(format_args!("this import cannot be resumed, as {path} cannot be written: {error}"));
             self.state_file = None;
+        }
+    }
+
+    /// An import that failed before its first commit left nothing to go on with.
+    fn forget_unless_begun(&self, resumed: bool) {
+        let begun = resumed || self.state.done != Place::START || self.state.window.is_some();
+        if let (false, Some(file)) = (begun, &self.state_file) {
+            // If it stays, the next import asks what to do about it.
+            let _ = file.remove();
         }
     }
 

@@ -1,0 +1,331 @@
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use pleach_engine::{BucketName, EngineError, Revision};
+
+use super::damaged::{bucket_of, keys_of};
+use super::file::SegmentFile;
+use super::report::{DAMAGES_LISTED_MAX, Damage, LogReport, Progress, RevisionRange, Step, TornTail};
+use crate::catalog::decode_config;
+use crate::disk::{Disk, RealDisk, io_error};
+use crate::log::{
+    Binding, BucketId, Frame, FrameHeader, FrameKind, RecordKind, Segment, SegmentHeader, StoreId,
+};
+
+/// What is done with each sound frame; the revision is the first of its segment.
+pub(super) type Visit<'a> = dyn FnMut(Revision, Frame) -> Result<(), EngineError> + 'a;
+
+/// How much of a damaged place is searched for keys.
+const DAMAGE_BYTES_READ_MAX: u64 = 1024 * 1024;
+
+/// A log that was read from its first byte to its last.
+#[derive(Debug)]
+pub(super) struct Scanned {
+    pub(super) report: LogReport,
+    /// The name of every bucket that a sound frame tells of, also of those that were deleted.
+    pub(super) names: HashMap<BucketId, BucketName>,
+    /// The revision after the last one that is known of.
+    pub(super) expected: Revision,
+    /// Where the last sound frame ends.
+    pub(super) end: (PathBuf, u64),
+}
+
+impl Scanned {
+    /// Adds a damage to the report.
+    pub(super) fn add(&mut self, damage: Damage) {
+        self.report.damage_count += 1;
+        if self.report.damages.len() < DAMAGES_LISTED_MAX {
+            self.report.damages.push(damage);
+        }
+    }
+
+    /// The newest revision that is known of.
+    pub(super) fn last(&self) -> Revision {
+        Revision::new(self.expected.get() - 1)
+    }
+}
+
+/// Reads the whole log of the store in `directory` and changes nothing. After a damaged place it goes on with
+/// the next sound frame.
+pub(super) fn scan(
+    directory: &Path,
+    store: Option<StoreId>,
+    step: Step,
+    progress: &mut dyn FnMut(Progress),
+    visit: &mut Visit<'_>,
+) -> Result<Scanned, EngineError> {
+    let directory = directory.join("log");
+    let names = RealDisk.list(&directory).map_err(io_error("list", &directory))?;
+    let mut firsts: Vec<Revision> = names.iter().filter_map(|name| Segment::first_of(name)).collect();
+    firsts.sort_unstable();
+    let mut total = 0;
+    for first in &firsts {
+        let path = directory.join(Segment::file_name(*first));
+        total += std::fs::metadata(&path).map_err(io_error("read", &path))?.len();
+    }
+    let report = LogReport { segments: firsts.len() as u64, bytes: total, ..LogReport::default() };
+    let expected = Revision::new(1);
+    let scanned = Scanned { report, names: HashMap::new(), expected, end: (directory.clone(), 0) };
+    let mut scan = Scan { scanned, store, pending: None, alive: HashSet::new(), visit };
+    let (mut before, mut done) = (None, 0);
+    for (at, first) in firsts.iter().enumerate() {
+        let mut file = SegmentFile::open(&RealDisk, &directory, *first)?;
+        let mut report = |offset: u64| progress(Progress { step, done: done + offset, total });
+        report(0);
+        if let Some(binding) = scan.begin(&file, before.as_ref()) {
+            scan.frames(&mut file, binding, at + 1 == firsts.len(), &mut report)?;
+        }
+        done += file.len;
+        before = Some((*first, file.len, file.path));
+    }
+    progress(Progress { step, done, total });
+    Ok(scan.scanned)
+}
+
+struct Scan<'a, 'b> {
+    scanned: Scanned,
+    store: Option<StoreId>,
+    /// The damage, by its place in the list, of which it is not yet known how far it goes.
+    pending: Option<usize>,
+    /// The buckets there are at this point of the log.
+    alive: HashSet<BucketId>,
+    visit: &'a mut Visit<'b>,
+}
+
+impl Scan<'_, '_> {
+    /// Checks that a segment follows the one before. Returns what its frames are bound to, if they can be read.
+    fn begin(&mut self, file: &SegmentFile, before: Option<&(Revision, u64, PathBuf)>) -> Option<Binding> {
+        let fault = file.header_fault(self.store);
+        let foreign =
+            matches!((&file.header, self.store), (Ok(header), Some(store)) if header.store != store);
+        if let Ok(header) = &file.header
+            && !foreign
+        {
+            // If nothing else says which store this is, its first segment does.
+            self.store = self.store.or(Some(header.store));
+            self.check_chain(file, header.previous, before);
+        }
+        self.reach(file.first, &file.path, 0);
+        let Some(what) = fault else { return file.binding };
+        let binding = file.binding.filter(|_| !foreign);
+        let length = if binding.is_some() { SegmentHeader::BYTES.min(file.len) } else { file.len };
+        self.damage(&file.path, 0, Some(length), what, binding.is_none());
+        binding
+    }
+
+    fn check_chain(
+        &mut self,
+        file: &SegmentFile,
+        previous: Option<(Revision, u64)>,
+        before: Option<&(Revision, u64, PathBuf)>,
+    ) {
+        match (previous, before) {
+            (None, None) => {}
+            (Some((expected, len)), Some((first, found, path))) if expected == *first => {
+                if len != *found {
+                    let what = format!("the segment should have {len} bytes and has {found}");
+                    self.damage(path, len.min(*found), None, what, *found < len);
+                }
+            }
+            (Some((expected, len)), _) => {
+                let path = file.path.with_file_name(Segment::file_name(expected));
+                self.damage(&path, 0, Some(len), "the segment is missing".into(), true);
+            }
+            (None, Some(_)) => {
+                let what = "the segment says it is the first, and is not".into();
+                self.damage(&file.path, 48, Some(16), what, false);
+            }
+        }
+    }
+
+    fn frames(
+        &mut self,
+        file: &mut SegmentFile,
+        binding: Binding,
+        is_last: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), EngineError> {
+        let mut offset = SegmentHeader::BYTES;
+        while offset < file.len {
+            let header = file.frame_header(binding, offset)?;
+            let whole = header.filter(|header| offset + header.frame_len() <= file.len);
+            let frame = match whole {
+                Some(header) => read_frame(file, header, binding, offset)?,
+                None => None,
+            };
+            offset = match (frame, whole) {
+                (Some(frame), _) => {
+                    let len = frame.header.frame_len();
+                    self.sound(file, frame, offset)?;
+                    offset + len
+                }
+                _ if is_last && self.is_torn(file, binding, offset)? => {
+                    let (path, bytes) = (file.path.clone(), file.len - offset);
+                    self.scanned.report.torn_tail = Some(TornTail { path, offset, bytes });
+                    break;
+                }
+                (None, Some(header)) => self.unsound_body(file, header, binding, offset)?,
+                (None, None) => self.unsound_header(file, header, binding, offset)?,
+            };
+            progress(offset.min(file.len));
+        }
+        self.scanned.end = (file.path.clone(), offset.min(file.len));
+        Ok(())
+    }
+
+    /// Whether nothing after `offset` was written when something newer than the last sound frame had been
+    /// synced. The same question as when the store is opened.
+    fn is_torn(&self, file: &mut SegmentFile, binding: Binding, offset: u64) -> Result<bool, EngineError> {
+        let last = self.scanned.last();
+        Ok(file.find_header(binding, offset, |header| header.durable > last)?.is_none())
+    }
+
+    fn sound(&mut self, file: &SegmentFile, frame: Frame, offset: u64) -> Result<(), EngineError> {
+        let FrameHeader { kind, first, bucket, .. } = frame.header;
+        if kind == FrameKind::Mark {
+            self.reach(first.next(), &file.path, offset);
+        } else if first < self.scanned.expected {
+            let what = format!("revision {first} comes for the second time");
+            self.damage(&file.path, offset, Some(frame.header.frame_len()), what, false);
+            return Ok(());
+        } else {
+            self.reach(first, &file.path, offset);
+            self.scanned.expected = frame.header.last().next();
+            let first = self.scanned.report.revisions.map_or(first, |revisions| revisions.first);
+            let last = frame.header.last();
+            self.scanned.report.revisions = Some(RevisionRange { first, last });
+        }
+        self.scanned.report.frames += 1;
+        self.scanned.report.records += frame.records.len() as u64;
+        // Behind a loss it may be the loss that it does not fit.
+        if !self.fits(&frame) && self.scanned.report.damage_count == 0 {
+            let what = format!("revision {first} is about bucket number {}, which it cannot be", bucket.0);
+            self.damage(&file.path, offset, Some(frame.header.frame_len()), what, false);
+        }
+        if kind == FrameKind::Bucket {
+            let names =
+                frame.records.iter().filter_map(|(_, record)| BucketName::parse(record.key.as_str()).ok());
+            self.scanned.names.extend(names.map(|name| (bucket, name)));
+        }
+        (self.visit)(file.first, frame)
+    }
+
+    /// Whether a frame makes sense after those before it.
+    fn fits(&mut self, frame: &Frame) -> bool {
+        let bucket = frame.header.bucket;
+        match (frame.header.kind, &frame.records[..]) {
+            (FrameKind::Mark, _) => true,
+            (FrameKind::Commit, _) => self.alive.contains(&bucket),
+            (FrameKind::Bucket, [(_, record)]) => {
+                let is_config = || decode_config(&record.payload.value).is_some();
+                BucketName::parse(record.key.as_str()).is_ok()
+                    && match record.kind {
+                        RecordKind::CreateBucket => is_config() && self.alive.insert(bucket),
+                        RecordKind::UpdateBucket => is_config() && self.alive.contains(&bucket),
+                        RecordKind::DeleteBucket => self.alive.remove(&bucket),
+                        _ => false,
+                    }
+            }
+            (FrameKind::Bucket, _) => false,
+        }
+    }
+
+    /// A frame whose header is sound, and says what is lost. Returns where the next one begins.
+    fn unsound_body(
+        &mut self,
+        file: &mut SegmentFile,
+        header: FrameHeader,
+        binding: Binding,
+        offset: u64,
+    ) -> Result<u64, EngineError> {
+        let len = header.frame_len();
+        self.reach(header.first, &file.path, offset);
+        let bytes = file.at(offset, usize::try_from(len).unwrap_or(usize::MAX))?;
+        let what = refused(file, "a commit is unreadable");
+        let fresh = header.first >= self.scanned.expected && header.kind != FrameKind::Mark;
+        self.scanned.add(Damage {
+            path: file.path.clone(),
+            offset,
+            length: Some(len),
+            what,
+            lost: fresh.then(|| RevisionRange { first: header.first, last: header.last() }),
+            commits: fresh.then_some(1),
+            bucket: self.scanned.names.get(&header.bucket).cloned(),
+            keys: keys_of(&bytes, binding, offset, header.first),
+        });
+        self.scanned.expected = self.scanned.expected.max(header.last().next());
+        Ok(offset + len)
+    }
+
+    /// A place where no frame begins. Returns where the next one does.
+    fn unsound_header(
+        &mut self,
+        file: &mut SegmentFile,
+        header: Option<FrameHeader>,
+        binding: Binding,
+        offset: u64,
+    ) -> Result<u64, EngineError> {
+        let next = file.find_header(binding, offset, |_| true)?.unwrap_or(file.len);
+        let len = usize::try_from((next - offset).min(DAMAGE_BYTES_READ_MAX)).unwrap_or(usize::MAX);
+        let bytes = file.at(offset, len)?;
+        let first = header.map_or(self.scanned.expected, |header| header.first);
+        let bucket = bucket_of(&bytes).and_then(|bucket| self.scanned.names.get(&bucket)).cloned();
+        let what = match header {
+            Some(_) => "a commit is cut off".into(),
+            None => refused(file, "no commit can be read"),
+        };
+        let at = self.damage(&file.path, offset, Some(next - offset), what, true);
+        if let Some(damage) = self.scanned.report.damages.get_mut(at) {
+            damage.keys = keys_of(&bytes, binding, offset, first);
+            damage.bucket = bucket;
+        }
+        Ok(next)
+    }
+
+    /// Says that the next revision in the log is `first`: what is missing before it is lost.
+    fn reach(&mut self, first: Revision, path: &Path, offset: u64) {
+        let expected = self.scanned.expected;
+        let pending = self.pending.take();
+        if first <= expected {
+            return;
+        }
+        let lost = RevisionRange { first: expected, last: Revision::new(first.get() - 1) };
+        let at = pending.unwrap_or_else(|| {
+            self.damage(path, offset, Some(0), "revisions are missing before it".into(), false)
+        });
+        if let Some(damage) = self.scanned.report.damages.get_mut(at) {
+            damage.lost = Some(lost);
+        }
+        self.scanned.expected = first;
+    }
+
+    /// Adds a damage and returns its place in the list; if it is `open`, what comes next tells what is lost.
+    fn damage(&mut self, path: &Path, offset: u64, length: Option<u64>, what: String, open: bool) -> usize {
+        let at = self.scanned.report.damages.len();
+        let path = path.to_owned();
+        let (lost, commits, bucket, keys) = (None, None, None, Vec::new());
+        self.scanned.add(Damage { path, offset, length, what, lost, commits, bucket, keys });
+        if open {
+            self.pending.get_or_insert(at);
+        }
+        at
+    }
+}
+
+fn read_frame(
+    file: &mut SegmentFile,
+    header: FrameHeader,
+    binding: Binding,
+    offset: u64,
+) -> Result<Option<Frame>, EngineError> {
+    let Ok(len) = usize::try_from(header.frame_len()) else { return Ok(None) };
+    let bytes = file.at(offset, len)?;
+    let end = FrameHeader::BYTES + header.body_len as usize;
+    let body = (end <= bytes.len()).then(|| bytes.slice(FrameHeader::BYTES..end));
+    Ok(body.and_then(|body| Frame::decode(header, body, binding, offset)))
+}
+
+/// What is wrong, and what the disk said about it.
+fn refused(file: &mut SegmentFile, what: &str) -> String {
+    file.refusal.take().map_or_else(|| what.into(), |refusal| format!("{what}; the disk says: {refusal}"))
+}
