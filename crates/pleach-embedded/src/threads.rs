@@ -40,23 +40,28 @@ impl Threads {
         let reaper = Reaper::new(Arc::clone(core), Arc::clone(queue));
         let hooked = Arc::clone(core);
         let jump_hook: Arc<WakeHook> = Arc::new(move || hooked.reaper.wake());
-        core.ticks.on_jump(Weak::clone(&Arc::downgrade(&jump_hook)));
+        let weak_hook: Weak<WakeHook> = Arc::downgrade(&jump_hook);
+        core.ticks.on_jump(weak_hook);
         let (requests, written, applied) = (Arc::clone(queue), Arc::clone(&groups), Arc::clone(&groups));
-        let threads = Self {
-            core: Arc::clone(core),
-            queue: Arc::clone(queue),
-            sequencer: spawn(core, LOG, &groups, queue, move || {
+        let start = || {
+            let log = spawn(core, LOG, &groups, queue, move || {
                 let writer = sequencer.run(&requests);
                 written.close();
                 writer
-            })?,
-            applier: spawn(core, APPLY, &groups, queue, move || applier.run(&applied))?,
-            upkeep: spawn(core, "pleach-upkeep", &groups, queue, move || upkeep.run())?,
-            reaper: spawn(core, "pleach-reap", &groups, queue, move || reaper.run())?,
-            groups,
-            _jump_hook: jump_hook,
+            })?;
+            let apply = spawn(core, APPLY, &groups, queue, move || applier.run(&applied))?;
+            let upkeep = spawn(core, "pleach-upkeep", &groups, queue, move || upkeep.run())?;
+            let reaper = spawn(core, "pleach-reap", &groups, queue, move || reaper.run())?;
+            Ok((log, apply, upkeep, reaper))
         };
-        Ok(threads)
+        let (sequencer, applier, upkeep, reaper) = start().inspect_err(|_: &EngineError| {
+            // Those that did start end by themselves.
+            core.health.close();
+            queue.close();
+            groups.close();
+        })?;
+        let (core, queue) = (Arc::clone(core), Arc::clone(queue));
+        Ok(Self { core, queue, groups, sequencer, applier, upkeep, reaper, _jump_hook: jump_hook })
     }
 
     /// Ends the threads after what waits is done; gives the writer back, unless its thread broke.
