@@ -16,6 +16,9 @@ const CHILD: &str = "PLEACH_CRASH_CHILD";
 const ROUNDS: u64 = 300;
 const WRITERS: u64 = 4;
 
+/// How long a process may take to open the store and write.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
 #[test]
 fn a_killed_process_loses_no_acknowledged_commit_and_leaves_no_half_batch() {
     if let Ok(directory) = std::env::var(CHILD) {
@@ -25,14 +28,15 @@ fn a_killed_process_loses_no_acknowledged_commit_and_leaves_no_half_batch() {
     let mut acknowledged = BTreeMap::new();
     let mut rounds_with_writes = 0;
     for round in 0..ROUNDS {
-        // Some are killed while they are still recovering, some after thousands of commits.
+        // Every other one is killed at any moment, perhaps while it still recovers; the others while they write.
         let before = acknowledged.clone();
-        run_and_kill(&store, Duration::from_millis(round * 7919 % 90), &mut acknowledged);
+        let moment = Duration::from_millis(round * 7919 % 60);
+        run_and_kill(&store, moment, round.is_multiple_of(2), &mut acknowledged);
         rounds_with_writes += u64::from(before != acknowledged);
         check(&store, &mut acknowledged, round);
     }
     assert!(
-        rounds_with_writes > ROUNDS / 3,
+        rounds_with_writes >= ROUNDS / 2,
         "only {rounds_with_writes} processes lived long enough to write"
     );
 }
@@ -71,7 +75,12 @@ fn write_until_killed(directory: &str) {
     });
 }
 
-fn run_and_kill(store: &Store, after: Duration, acknowledged: &mut BTreeMap<u64, (u64, u64)>) {
+fn run_and_kill(
+    store: &Store,
+    after: Duration,
+    once_it_writes: bool,
+    acknowledged: &mut BTreeMap<u64, (u64, u64)>,
+) {
     let name = "crash::a_killed_process_loses_no_acknowledged_commit_and_leaves_no_half_batch";
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
@@ -80,11 +89,21 @@ fn run_and_kill(store: &Store, after: Duration, acknowledged: &mut BTreeMap<u64,
         .spawn()
         .expect("the child starts");
     let output = BufReader::new(child.stdout.take().expect("its output"));
+    let (first_ack, writes) = std::sync::mpsc::sync_channel(1);
     let reader = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
+        let reader = scope.spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            lines.filter_map(|line| parse(&line)).collect::<Vec<_>>()
+            let mut acks = Vec::new();
+            for ack in lines.filter_map(|line| parse(&line)) {
+                // Only the first is waited for, if that.
+                let _ = first_ack.try_send(());
+                acks.push(ack);
+            }
+            acks
         });
+        if once_it_writes {
+            writes.recv_timeout(START_TIMEOUT).expect("the child starts to write");
+        }
         std::thread::sleep(after);
         child.kill().expect("the child is killed");
         child.wait().expect("the child ends");
