@@ -34,7 +34,7 @@ const INLINE_READ_BYTES_MAX: u32 = 256 * 1024;
 
 /// If more of the log than this would have to be read again at the next open, the index is written out when
 /// the store is closed; less is read sooner than it is written.
-const REPLAY_BYTES_MAX: u64 = 8 * 1024 * 1024;
+const REPLAY_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A store in a directory, for this process alone.
 ///
