@@ -4,6 +4,7 @@ mod conformance;
 mod crash;
 mod damage;
 mod disk_full;
+mod formats;
 mod inspect;
 mod linearizable;
 mod model;
