@@ -2,8 +2,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands::{
-    bucket, compact, completions, export, get, help, history, import, ls, rebuild, remove, revert, salvage,
-    verify, watch, write,
+    bucket, compact, completions, consumer, export, get, help, history, import, ls, rebuild, remove, revert,
+    salvage, verify, watch, write,
 };
 use crate::output::{ColorChoice, Form, Output};
 
@@ -73,6 +73,9 @@ pub(crate) enum Command {
     /// Works on buckets and their entries
     #[command(subcommand, arg_required_else_help = true)]
     Kv(Kv),
+    /// Lists, describes, moves and deletes consumers: places in the changes of a bucket
+    #[command(subcommand, arg_required_else_help = true)]
+    Consumer(consumer::ConsumerCommand),
     Verify(verify::VerifyArgs),
     Rebuild(rebuild::RebuildArgs),
     Salvage(salvage::SalvageArgs),
@@ -111,6 +114,7 @@ impl Command {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         match self {
             Self::Kv(command) => command.run(app).await,
+            Self::Consumer(command) => command.run(app).await,
             Self::Verify(args) => args.run(app),
             Self::Rebuild(args) => args.run(app),
             Self::Salvage(args) => args.run(app),

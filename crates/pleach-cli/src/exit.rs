@@ -42,7 +42,7 @@ const fn describe(kind: ErrorKind) -> (u8, &'static str) {
     match kind {
         ErrorKind::Bug => (1, "A bug, or something nobody foresaw. Please report it."),
         ErrorKind::Invalid => (2, "Correct the command or its input; repeating it cannot help."),
-        ErrorKind::NotFound => (3, "The store, bucket, key or value is not there."),
+        ErrorKind::NotFound => (3, "The store, bucket, key, value or consumer is not there."),
         ErrorKind::Conflict => (4, "Something else is there than was expected. Look again and decide anew."),
         ErrorKind::Compacted => (5, "The revision asked for is no longer kept. Start over from now."),
         ErrorKind::Unsupported => (6, "This engine or build cannot do it."),

@@ -183,6 +183,12 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Optio
 
 /// The next step as a command, where there is one.
 fn library_help(error: &Error) -> String {
+    if let Error::ConsumerBehind { bucket, consumer, .. } = error {
+        return format!(
+            "read the latest values with `pleach kv export {bucket}`, \
+             then go on with `pleach consumer reset {bucket} {consumer} --to oldest`"
+        );
+    }
     let Error::Engine(engine) = error else { return error.help().into() };
     match engine {
         EngineError::BucketNotFound { bucket } => {
@@ -194,6 +200,12 @@ fn library_help(error: &Error) -> String {
             format!(
                 "see it with `pleach kv bucket info {bucket}`, change it with `pleach kv bucket edit {bucket}`"
             )
+        }
+        EngineError::ConsumerNotFound { bucket, .. } => {
+            format!("list what there is with `pleach consumer ls {bucket}`")
+        }
+        EngineError::TooManyConsumers { bucket, .. } => {
+            format!("delete those nobody reads for any more with `pleach consumer rm {bucket} NAME`")
         }
         EngineError::ValueTooLarge { bucket, .. } => {
             format!("raise the bucket's limit with `pleach kv bucket edit {bucket} --value-max SIZE`")

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pleach::{BatchPart, BucketConfig, BucketInfo, BucketName, Entry, Op, Revision, Timestamp};
+use pleach::{BatchPart, BucketConfig, BucketInfo, BucketName, ConsumerName, Entry, Op, Revision, Timestamp};
 use serde::Serialize;
 
 /// The version of the JSON that commands print and `import` reads.
@@ -122,6 +122,8 @@ pub(crate) struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     bucket: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    consumer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<Revision>,
@@ -132,12 +134,18 @@ pub(crate) struct Event<'a> {
 impl<'a> Event<'a> {
     /// An event of this name.
     pub(crate) fn new(event: &'a str) -> Self {
-        Self { v: JSON_VERSION, event, bucket: None, key: None, revision: None, counts: BTreeMap::new() }
+        let (bucket, consumer, key, revision) = (None, None, None, None);
+        Self { v: JSON_VERSION, event, bucket, consumer, key, revision, counts: BTreeMap::new() }
     }
 
     /// In this bucket.
     pub(crate) fn bucket(self, bucket: &'a BucketName) -> Self {
         Self { bucket: Some(bucket.as_str()), ..self }
+    }
+
+    /// Of this consumer.
+    pub(crate) fn consumer(self, consumer: &'a ConsumerName) -> Self {
+        Self { consumer: Some(consumer.as_str()), ..self }
     }
 
     /// At this key.

@@ -1,12 +1,14 @@
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use pleach_engine::{BucketConfig, BucketName, EngineError, Key, Revision, Timestamp};
+use pleach_engine::{BucketConfig, BucketName, ConsumerName, EngineError, Key, Revision, Timestamp};
 
-use crate::catalog::{Bucket, decode_config};
-use crate::commit::NoteChange;
+use crate::catalog::{Bucket, decode_config, encode_config};
+use crate::commit::{IndexUpkeep, Moved, NoteChange};
+use crate::consumers::{Consumer, decode_info};
 use crate::core::{Core, damaged_head, op_of};
 use crate::feed::Logged;
 use crate::index::{Head, INLINE_BYTES_MAX, IndexChange, IndexKey, Meta, ReadAt, key_of_head};
@@ -16,23 +18,42 @@ use crate::log::{BucketId, FrameKind, Position, Record, RecordKind};
 /// read back when the store is opened.
 pub(crate) fn apply(core: &Core, frame: &Logged) -> Result<(), EngineError> {
     core.unsealed_log.fetch_add(frame.bytes() as u64, Ordering::AcqRel);
+    core.written_log.fetch_add(frame.bytes() as u64, Ordering::AcqRel);
     match frame.kind {
         FrameKind::Commit => apply_commit(core, frame),
         FrameKind::Bucket => {
             frame.records.iter().try_for_each(|(_, record)| apply_bucket(core, frame.bucket, record))
         }
-        FrameKind::Mark => Ok(()),
+        FrameKind::Consumer => {
+            frame.records.iter().try_for_each(|(_, record)| apply_consumer(core, frame.bucket, record))
+        }
+        FrameKind::Mark | FrameKind::Upkeep | FrameKind::Footer => Ok(()),
+    }
+}
+
+/// The bucket that a record is about. None if it was deleted later: then its creation may be gone from the log
+/// before everything else of it is.
+fn bucket_at(core: &Core, id: BucketId, revision: Revision) -> Result<Option<Arc<Bucket>>, EngineError> {
+    match core.catalog.by_id(id) {
+        None if id >= core.catalog.next_id() => Err(nonsense(id, revision)),
+        bucket => Ok(bucket),
     }
 }
 
 fn apply_commit(core: &Core, frame: &Logged) -> Result<(), EngineError> {
-    let bucket = core.catalog.by_id(frame.bucket).ok_or_else(|| nonsense(frame.bucket, frame.last))?;
+    let Some(bucket) = bucket_at(core, frame.bucket, frame.last)? else { return Ok(()) };
     let config = bucket.config();
     let mut first_expiry: Option<Timestamp> = None;
     for (position, record) in &frame.records {
+        if record.faded {
+            continue;
+        }
         let mut changes = Vec::with_capacity(2);
         let head_key = IndexKey::head(bucket.id, record.key.as_bytes());
-        if let Some(head) = head_after(core, &bucket, &config, *position, record)? {
+        if record.forgets_its_key() {
+            bucket.forget_at(record.revision);
+            changes.push(IndexChange::Remove(head_key));
+        } else if let Some(head) = head_after(core, &bucket, &config, *position, record)? {
             if head.op.is_put()
                 && record.kind != RecordKind::Compact
                 && let Some(at) = config.expiry(head.time, head.expires)
@@ -96,30 +117,97 @@ fn apply_bucket(core: &Core, id: BucketId, record: &Record) -> Result<(), Engine
             let bucket = Arc::new(Bucket::new(id, name, config()?, record.revision, record.time));
             let state = bucket.encode()?;
             core.catalog.add(bucket);
-            IndexChange::Insert(state_key, state)
+            vec![IndexChange::Insert(state_key, state)]
         }
         RecordKind::UpdateBucket => {
-            let bucket = core.catalog.by_id(id).ok_or_else(damaged)?;
+            let Some(bucket) = bucket_at(core, id, record.revision)? else { return Ok(()) };
             let (before, after) = (bucket.config(), config()?);
-            bucket.set_config(after.clone());
+            bucket.set_config(after.clone(), record.revision);
             adapt_heads(core, &bucket, &before, &after, record.revision)?;
-            IndexChange::Insert(state_key, bucket.encode()?)
+            vec![IndexChange::Insert(state_key, bucket.encode()?)]
         }
         RecordKind::DeleteBucket => {
-            let bucket = core.catalog.by_id(id).ok_or_else(damaged)?;
+            let Some(bucket) = bucket_at(core, id, record.revision)? else { return Ok(()) };
             core.catalog.remove(&bucket);
             bucket.feed.wake();
+            core.cleaner.wake();
+            let consumers = bucket.consumers.all();
+            let gone = |consumer: &Consumer| {
+                IndexChange::Remove(IndexKey::consumer(id, consumer.info.name.as_str()))
+            };
+            let mut changes: Vec<_> = consumers.iter().map(gone).collect();
+            // Its entries are removed from the index little by little.
+            let left = encode_config(&bucket.config())?;
+            changes.push(IndexChange::Insert(IndexKey::deleted(id), left.into()));
+            changes.push(IndexChange::Remove(state_key));
+            changes
+        }
+        _ => return Err(damaged()),
+    };
+    core.index.write(record.revision, change);
+    Ok(())
+}
+
+fn apply_consumer(core: &Core, id: BucketId, record: &Record) -> Result<(), EngineError> {
+    let Some(bucket) = bucket_at(core, id, record.revision)? else { return Ok(()) };
+    let damaged = || nonsense(id, record.revision);
+    let state_key = IndexKey::consumer(id, record.key.as_str());
+    let change = match record.kind {
+        RecordKind::SetConsumer => {
+            let info = decode_info(record.key.as_str(), record.payload.value.clone()).ok_or_else(damaged)?;
+            let consumer = Consumer { info, revision: record.revision };
+            let state = consumer.encode();
+            bucket.consumers.set(consumer);
+            IndexChange::Insert(state_key, state)
+        }
+        RecordKind::DeleteConsumer => {
+            let name = ConsumerName::parse(record.key.as_str()).map_err(|_| damaged())?;
+            bucket.consumers.remove(&name);
             IndexChange::Remove(state_key)
         }
-        RecordKind::Put
-        | RecordKind::Delete
-        | RecordKind::Purge
-        | RecordKind::Expire
-        | RecordKind::Compact => {
-            return Err(damaged());
-        }
+        _ => return Err(damaged()),
     };
     core.index.write(record.revision, vec![change]);
+    Ok(())
+}
+
+/// Does some upkeep of the index under a revision of its own.
+pub(crate) fn apply_upkeep(core: &Core, revision: Revision, upkeep: IndexUpkeep) -> Result<(), EngineError> {
+    let changes = match upkeep {
+        IndexUpkeep::Move(moves) => {
+            let mut changes = Vec::with_capacity(moves.len());
+            // A batch has each key once, and a chunk may hold several batches.
+            let mut heads: HashMap<Bytes, Head> = HashMap::new();
+            for moved in moves {
+                repoint(core, &moved, &mut heads)?;
+            }
+            changes.extend(heads.into_iter().map(|(key, head)| IndexChange::Insert(key, head.encode())));
+            changes
+        }
+        IndexUpkeep::Remove(keys) => keys.into_iter().map(IndexChange::Remove).collect(),
+        IndexUpkeep::Seal => Vec::new(),
+    };
+    core.index.write(revision, changes);
+    Ok(())
+}
+
+/// Lets the index point to where a record has moved, if it still points to that record.
+fn repoint(core: &Core, moved: &Moved, heads: &mut HashMap<Bytes, Head>) -> Result<(), EngineError> {
+    let Some(bucket) = core.catalog.by_id(moved.bucket) else { return Ok(()) };
+    let head_key = IndexKey::head(bucket.id, moved.key.as_bytes());
+    let known = heads
+        .remove(&head_key)
+        .map_or_else(|| core.head(&bucket, &moved.key, ReadAt::Newest), |head| Ok(Some(head)));
+    let Some(mut head) = known? else { return Ok(()) };
+    let past = head.past.iter_mut().find(|past| past.revision == moved.revision);
+    if head.revision == moved.revision {
+        head.position = moved.position;
+    } else if let Some(past) = past {
+        past.position = moved.position;
+    } else {
+        return Ok(());
+    }
+    heads.insert(head_key, head);
     Ok(())
 }
 
@@ -171,6 +259,7 @@ pub(crate) fn seal_index(core: &Core, applied: Revision, time: Timestamp) -> Res
     core.index.write(applied, changes);
     core.index.seal();
     core.unsealed_log.store(0, Ordering::Release);
+    core.sealed.fetch_max(applied.get(), Ordering::AcqRel);
     Ok(())
 }
 

@@ -5,9 +5,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::{BufMut, Bytes};
 use pleach_engine::{BucketConfig, BucketInfo, BucketName, EngineError, Revision, Timestamp};
 
+use crate::consumers::Consumers;
 use crate::core::op_of;
 use crate::feed::{Feed, Logged};
-use crate::log::{BucketId, take, take_u64};
+use crate::log::{BucketId, BucketSummary, take, take_u64};
 
 /// One life of a bucket, from its creation to its deletion.
 #[derive(Debug)]
@@ -17,9 +18,25 @@ pub(crate) struct Bucket {
     pub(crate) created: Timestamp,
     pub(crate) created_at: Revision,
     pub(crate) feed: Feed,
-    config: RwLock<Arc<BucketConfig>>,
+    pub(crate) consumers: Consumers,
+    config: RwLock<Configured>,
     last: AtomicU64,
+    /// The newest change that was cleaned out of the log.
+    dropped: AtomicU64,
+    /// The newest revision at which a key was forgotten with all its records.
+    forgotten: AtomicU64,
     deleted: AtomicBool,
+}
+
+/// A bucket's configuration, and where in the log it comes from.
+#[derive(Debug)]
+struct Configured {
+    config: Arc<BucketConfig>,
+    /// The revision that gave it.
+    at: Revision,
+    /// The revisions that changed how much history is kept: what the records between them leave behind
+    /// depends on each.
+    history_changes: Vec<Revision>,
 }
 
 impl Bucket {
@@ -36,18 +53,40 @@ impl Bucket {
             created,
             created_at,
             feed: Feed::new(created_at.next()),
-            config: RwLock::new(Arc::new(config)),
+            consumers: Consumers::default(),
+            config: RwLock::new(Configured {
+                config: Arc::new(config),
+                at: created_at,
+                history_changes: Vec::new(),
+            }),
             last: AtomicU64::new(created_at.get()),
+            dropped: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
             deleted: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn config(&self) -> Arc<BucketConfig> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.configured().config)
     }
 
-    pub(crate) fn set_config(&self, config: BucketConfig) {
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    /// Gives it the configuration that the log has at `revision`.
+    pub(crate) fn set_config(&self, config: BucketConfig, revision: Revision) {
+        let mut configured = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        if configured.config.history != config.history {
+            configured.history_changes.push(revision);
+        }
+        (configured.config, configured.at) = (Arc::new(config), revision);
+    }
+
+    /// Whether the record at `revision`, which gave it a configuration, still matters.
+    pub(crate) fn is_configured_by(&self, revision: Revision) -> bool {
+        let configured = self.configured();
+        configured.at == revision || configured.history_changes.contains(&revision)
+    }
+
+    fn configured(&self) -> std::sync::RwLockReadGuard<'_, Configured> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its newest record.
@@ -75,19 +114,41 @@ impl Bucket {
         EngineError::BucketNotFound { bucket: self.name.clone() }
     }
 
-    /// The oldest revision a watch can start from; `log_floor` is the oldest in the log.
-    pub(crate) fn feed_floor(&self, log_floor: Revision) -> Revision {
-        log_floor.max(self.created_at)
+    /// The oldest revision a watch can start from.
+    pub(crate) fn feed_floor(&self) -> Revision {
+        let dropped = self.dropped.load(Ordering::Acquire);
+        if dropped == 0 { self.created_at } else { self.created_at.max(Revision::new(dropped).next()) }
     }
 
-    /// Describes it; `log_floor` is the oldest revision in the log.
-    pub(crate) fn info(&self, log_floor: Revision) -> BucketInfo {
+    /// Says that changes up to `revision` may be missing from the log.
+    pub(crate) fn raise_floor(&self, revision: Revision) {
+        self.dropped.fetch_max(revision.get(), Ordering::AcqRel);
+    }
+
+    /// The newest revision at which a key was forgotten with all its records.
+    pub(crate) fn forgotten(&self) -> Revision {
+        Revision::new(self.forgotten.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn forget_at(&self, revision: Revision) {
+        self.forgotten.fetch_max(revision.get(), Ordering::AcqRel);
+    }
+
+    /// Takes up what a segment says about it, which may no longer be in its records.
+    pub(crate) fn take_up(&self, summary: &BucketSummary) {
+        self.last.fetch_max(summary.last.get(), Ordering::AcqRel);
+        self.raise_floor(summary.dropped);
+        self.forget_at(summary.forgotten);
+    }
+
+    /// Describes it.
+    pub(crate) fn info(&self) -> BucketInfo {
         BucketInfo {
             name: self.name.clone(),
             config: (*self.config()).clone(),
             created: self.created,
             last_revision: self.last(),
-            feed_floor: self.feed_floor(log_floor),
+            feed_floor: self.feed_floor(),
             watches: self.feed.watches(),
         }
     }
@@ -99,7 +160,12 @@ impl Bucket {
         bytes.put_u64_le(self.created_at.get());
         bytes.put_u64_le(self.created.as_micros());
         bytes.put_u64_le(self.last().get());
-        bytes.extend(encode_config(&self.config())?);
+        bytes.put_u64_le(self.forgotten().get());
+        let configured = self.configured();
+        bytes.put_u64_le(configured.at.get());
+        bytes.put_u64_le(configured.history_changes.len() as u64);
+        configured.history_changes.iter().for_each(|revision| bytes.put_u64_le(revision.get()));
+        bytes.extend(encode_config(&configured.config)?);
         Ok(bytes.into())
     }
 
@@ -112,9 +178,16 @@ impl Bucket {
         let last = Revision::new(take_u64(&mut bytes)?);
         // Nothing comes after the last revision there is, so no bucket begins with it.
         created_at.get().checked_add(1)?;
+        let forgotten = Revision::new(take_u64(&mut bytes)?);
+        let at = Revision::new(take_u64(&mut bytes)?);
+        let changes = (0..take_u64(&mut bytes)?).map(|_| take_u64(&mut bytes).map(Revision::new));
+        let history_changes = changes.collect::<Option<Vec<_>>>()?;
         let len = bytes.len();
-        let bucket = Self::new(id, name, decode_config(&take(&mut bytes, len)?)?, created_at, created);
+        let config = Arc::new(decode_config(&take(&mut bytes, len)?)?);
+        let mut bucket = Self::new(id, name, (*config).clone(), created_at, created);
+        bucket.config = RwLock::new(Configured { config, at, history_changes });
         bucket.set_last(last);
+        bucket.forget_at(forgotten);
         Some(bucket)
     }
 }
@@ -176,6 +249,12 @@ impl Catalog {
     /// The number for the next bucket.
     pub(crate) fn next_id(&self) -> BucketId {
         self.lock_read().next
+    }
+
+    /// Says that numbers below `next` have been used.
+    pub(crate) fn raise_next_id(&self, next: BucketId) {
+        let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
+        buckets.next = buckets.next.max(next);
     }
 
     pub(crate) fn add(&self, bucket: Arc<Bucket>) {

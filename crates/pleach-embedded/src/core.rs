@@ -8,6 +8,7 @@ use pleach_engine::{BucketConfig, Clock, EngineError, Entry, Key, Op, Revision, 
 use crate::catalog::{Bucket, Catalog};
 use crate::index::{Head, Index, IndexKey, Past, ReadAt};
 use crate::log::{Log, Record, RecordKind};
+use crate::pressure::Pressure;
 use crate::settings::Settings;
 use crate::signal::Signal;
 use crate::snapshots::Snapshots;
@@ -29,11 +30,25 @@ pub(crate) struct Core {
     /// How many bytes of the log were applied since the index was last sealed: what the next open may have
     /// to read again.
     pub(crate) unsealed_log: AtomicU64,
+    /// How many bytes of the log were applied since the store was opened.
+    pub(crate) written_log: AtomicU64,
+    /// What the cleaner has done.
+    pub(crate) cleaned: Cleaned,
+    /// What slows commits down.
+    pub(crate) pressure: Pressure,
+    /// The index was sealed when it contained the log up to here.
+    pub(crate) sealed: AtomicU64,
+    /// The index is durable up to here, whatever happens.
+    pub(crate) flushed: AtomicU64,
+    /// Whether the index shall be sealed though it has not grown large.
+    pub(crate) seal_wanted: AtomicBool,
     pub(crate) health: Health,
     /// Wakes the thread that flushes and compacts.
     pub(crate) upkeep: Signal,
     /// Wakes the thread that records what has expired.
     pub(crate) reaper: Signal,
+    /// Wakes the thread that cleans the log.
+    pub(crate) cleaner: Signal,
 }
 
 impl Core {
@@ -56,6 +71,19 @@ impl Core {
         Ok(())
     }
 
+    /// Makes the sealed part of the index durable.
+    pub(crate) fn flush_index(&self, oldest: Revision) -> Result<(), EngineError> {
+        let sealed = self.sealed.load(Ordering::Acquire);
+        self.index.flush(oldest)?;
+        self.flushed.fetch_max(sealed, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// The index is durable up to here, whatever happens.
+    pub(crate) fn flushed(&self) -> Revision {
+        Revision::new(self.flushed.load(Ordering::Acquire))
+    }
+
     /// The head of a key, if it has one.
     pub(crate) fn head(&self, bucket: &Bucket, key: &Key, at: ReadAt) -> Result<Option<Head>, EngineError> {
         let Some(bytes) = self.index.get(&IndexKey::head(bucket.id, key.as_bytes()), at)? else {
@@ -64,33 +92,50 @@ impl Core {
         Head::decode(bytes).map(Some).ok_or_else(|| damaged_head(bucket, key))
     }
 
-    /// Turns a head into the entry it stands for, reading the value from the log if it is not inline.
+    /// Turns a head into the entry it stands for, reading the value from the log if it is not inline. None
+    /// if the record has been moved meanwhile: another look at the index tells where to. That cannot happen to
+    /// a head that was read from a snapshot which is still held.
     pub(crate) fn entry(
         &self,
         config: &BucketConfig,
         key: Key,
         head: Head,
         keys_only: bool,
-    ) -> Result<Entry, EngineError> {
+    ) -> Result<Option<Entry>, EngineError> {
         let payload = match (keys_only, head.inline) {
             (true, _) => head.payload.without_value(),
             (false, true) => head.payload,
-            (false, false) => self.log.read(head.position, &key, head.revision)?.payload,
+            (false, false) => match self.log.read(head.position, &key, head.revision)? {
+                Some(record) => record.payload,
+                None => return Ok(None),
+            },
         };
         let (headers, value) =
             payload.into_value().ok_or_else(|| self.damaged_value(&head.position, &key))?;
         let expires = if head.op.is_put() { config.expiry(head.time, head.expires) } else { None };
-        Ok(Entry { key, value, revision: head.revision, time: head.time, expires, op: head.op, headers })
+        let Head { revision, time, op, .. } = head;
+        Ok(Some(Entry { key, value, revision, time, expires, op, headers }))
     }
 
-    /// Reads an older record of a key.
+    /// Reads an older record of a key; none if it has been moved, as with [`Core::entry`].
     pub(crate) fn past_entry(
         &self,
         config: &BucketConfig,
         key: &Key,
         past: Past,
-    ) -> Result<Entry, EngineError> {
-        self.record_entry(config, self.log.read(past.position, key, past.revision)?)
+    ) -> Result<Option<Entry>, EngineError> {
+        let record = self.log.read(past.position, key, past.revision)?;
+        record.map(|record| self.record_entry(config, record)).transpose()
+    }
+
+    /// What to say if a record was moved under a snapshot.
+    pub(crate) fn moved(&self, key: &Key, position: &crate::log::Position) -> EngineError {
+        let path = self.log.directory.join(position.segment.file_name());
+        EngineError::Corrupt {
+            path,
+            offset: position.offset,
+            what: format!("the segment with {key} is missing"),
+        }
     }
 
     /// Turns a record of a key into the entry it stands for.
@@ -108,7 +153,7 @@ impl Core {
     }
 
     fn damaged_value(&self, position: &crate::log::Position, key: &Key) -> EngineError {
-        let path = self.log.directory.join(crate::log::Segment::file_name(position.segment));
+        let path = self.log.directory.join(position.segment.file_name());
         EngineError::Corrupt {
             path,
             offset: position.offset,
@@ -131,7 +176,9 @@ pub(crate) fn op_of(kind: RecordKind) -> Option<Op> {
         RecordKind::Compact
         | RecordKind::CreateBucket
         | RecordKind::UpdateBucket
-        | RecordKind::DeleteBucket => None,
+        | RecordKind::DeleteBucket
+        | RecordKind::SetConsumer
+        | RecordKind::DeleteConsumer => None,
     }
 }
 
@@ -145,6 +192,38 @@ pub(crate) fn has_expired(
     config.expiry(time, expires).is_some_and(|expires| expires <= now())
 }
 
+/// What the cleaner has done since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaned {
+    read: AtomicU64,
+    written: AtomicU64,
+    /// How large the segments are that it has looked at, and how much of that is garbage.
+    estimate: Mutex<(u64, u64)>,
+}
+
+impl Cleaned {
+    /// Takes account of segments of `read` bytes that became one of `written` bytes.
+    pub(crate) fn add(&self, read: u64, written: u64) {
+        self.read.fetch_add(read, Ordering::AcqRel);
+        self.written.fetch_add(written, Ordering::AcqRel);
+    }
+
+    /// Notes how much of how many bytes is garbage, as far as it can tell.
+    pub(crate) fn set_estimate(&self, bytes: u64, dead: u64) {
+        *self.estimate.lock().unwrap_or_else(PoisonError::into_inner) = (bytes, dead);
+    }
+
+    /// What it noted last.
+    pub(crate) fn estimate(&self) -> (u64, u64) {
+        *self.estimate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many bytes it has read and written.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.read.load(Ordering::Acquire), self.written.load(Ordering::Acquire))
+    }
+}
+
 /// Whether the store still works, and why not.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
@@ -153,6 +232,8 @@ pub(crate) struct Health {
     reason: Mutex<Option<String>>,
     /// Why the index cannot be written out just now.
     obstacle: Mutex<Option<PathBuf>>,
+    /// Why the log cannot be cleaned just now.
+    cleaning_trouble: Mutex<Option<String>>,
 }
 
 impl Health {
@@ -195,6 +276,16 @@ impl Health {
     /// Notes that the index cannot be written out, or that it can again.
     pub(crate) fn set_obstacle(&self, obstacle: Option<PathBuf>) {
         *self.obstacle.lock().unwrap_or_else(PoisonError::into_inner) = obstacle;
+    }
+
+    /// Notes that the log cannot be cleaned, or that it can again.
+    pub(crate) fn set_cleaning_trouble(&self, trouble: Option<String>) {
+        *self.cleaning_trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    /// Why the log cannot be cleaned just now.
+    pub(crate) fn cleaning_trouble(&self) -> Option<String> {
+        self.cleaning_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where no space was left for the index.

@@ -5,24 +5,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Direction,
-    Engine, EngineError, Entry, Key, Page, PageCursor, Revision, ScanQuery, Selection, SystemClock,
-    Timestamp, WatchQuery, WatchStream,
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
+    ConsumerInfo, ConsumerName, ConsumerStart, Direction, Engine, EngineError, Entry, Key, Page, PageCursor,
+    Revision, ScanQuery, Selection, SystemClock, Timestamp, WatchQuery, WatchStream,
 };
 use tokio::sync::oneshot;
 
 use crate::apply::seal_index;
 use crate::catalog::Bucket;
-use crate::commit::{BucketChange, CommitQueue, Request};
+use crate::commit::{BucketChange, CommitQueue, ConsumerChange, Request};
 use crate::core::{Core, has_expired};
-use crate::disk::{Disk, RealDisk};
 use crate::index::{Head, ReadAt};
 use crate::lock::DirectoryLock;
 use crate::log::LogWriter;
-use crate::recovery::{self, Opened};
+use crate::recovery::{self, Media, Opened};
 use crate::scan::{Budget, CountScan, HeadScan, PageScan};
 use crate::settings::Settings;
 use crate::snapshots::Snapshot;
+use crate::status::Status;
 use crate::threads::Threads;
 use crate::watch::Watch;
 
@@ -72,21 +72,27 @@ impl EmbeddedEngine {
         settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, EngineError> {
-        Self::open_on(directory.as_ref(), settings, clock, Arc::new(RealDisk))
+        let directory = directory.as_ref();
+        Self::open_on(directory, settings, clock, Media::real(directory))
     }
 
-    /// Opens the store in `directory`, whose log is on `disk`.
+    /// Opens the store in `directory`, which is kept on `media`.
     pub(crate) fn open_on(
         directory: &Path,
         settings: Settings,
         clock: Arc<dyn Clock>,
-        disk: Arc<dyn Disk>,
+        media: Media,
     ) -> Result<Self, EngineError> {
-        let Opened { core, writer, lock } = recovery::open(directory, settings, clock, disk)?;
+        let Opened { core, writer, lock } = recovery::open(directory, settings, clock, media)?;
         let queue = Arc::new(CommitQueue::new());
         let threads = Threads::start(&core, &queue, writer)?;
         let running = Arc::new(Mutex::new(Some(Running { threads, lock })));
         Ok(Self { core, queue, running })
+    }
+
+    /// How the store is doing.
+    pub fn status(&self) -> Status {
+        Status::of(&self.core)
     }
 
     fn open_bucket(&self, name: &BucketName) -> Result<Arc<Bucket>, EngineError> {
@@ -95,7 +101,7 @@ impl EmbeddedEngine {
     }
 
     fn info(&self, bucket: &Bucket) -> BucketInfo {
-        bucket.info(self.core.log.floor())
+        bucket.info()
     }
 
     async fn ask<T, E: From<EngineError>>(
@@ -115,6 +121,18 @@ impl EmbeddedEngine {
     async fn change_bucket(&self, change: BucketChange) -> Result<Option<BucketInfo>, EngineError> {
         let bucket = self.ask(|reply| Request::Bucket { change, reply }).await?;
         Ok(bucket.map(|bucket| self.info(&bucket)))
+    }
+
+    /// Changes a consumer that is there afterwards.
+    async fn change_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        change: ConsumerChange,
+    ) -> Result<ConsumerInfo, EngineError> {
+        let (found, name) = (self.open_bucket(bucket)?, consumer.clone());
+        let info = self.ask(|reply| Request::Consumer { bucket: found, name, change, reply }).await?;
+        info.ok_or_else(|| no_consumer(bucket, consumer))
     }
 
     /// The head of a key as readers may see it.
@@ -187,7 +205,7 @@ fn finish(core: &Core, mut writer: LogWriter) -> Result<(), EngineError> {
     if core.index.backlog().sealed > 0 || core.unsealed_log.load(Ordering::Acquire) > REPLAY_BYTES_MAX {
         let applied = core.snapshots.visible();
         seal_index(core, applied, core.clock.now())?;
-        core.index.flush(applied)?;
+        core.flush_index(applied)?;
     }
     Ok(())
 }
@@ -244,40 +262,56 @@ impl Engine for EmbeddedEngine {
     async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
         let bucket = self.open_bucket(bucket)?;
         let config = bucket.config();
-        let visible = self.core.snapshots.visible();
-        let head = self.visible_head(&bucket, key)?;
-        if let At::Revision(revision) = at {
-            if revision > visible {
-                return Err(EngineError::FutureRevision { asked: revision, newest: visible });
+        loop {
+            let visible = self.core.snapshots.visible();
+            let head = self.visible_head(&bucket, key)?;
+            if let At::Revision(revision) = at {
+                if revision > visible {
+                    return Err(EngineError::FutureRevision { asked: revision, newest: visible });
+                }
+                if head.is_none() && revision < bucket.forgotten() {
+                    return Err(EngineError::Compacted { oldest: bucket.forgotten().next() });
+                }
+                if let Some(head) = head.as_ref().filter(|head| head.revision > revision) {
+                    match read_past(&self.core, &config, key, head, revision).await? {
+                        Some(entry) => return Ok(entry),
+                        None => continue,
+                    }
+                }
             }
-            let Some(head) = &head else { return Ok(None) };
-            if head.revision > revision {
-                return read_past(&self.core, config, key, head, revision).await;
+            let is_live = |head: &Head| {
+                head.op.is_put() && !has_expired(&config, head.time, head.expires, || self.core.clock.now())
+            };
+            let Some(head) = head.filter(is_live) else { return Ok(None) };
+            let entry = if head.inline || head.position.len <= INLINE_READ_BYTES_MAX {
+                self.core.entry(&config, key.clone(), head, false)?
+            } else {
+                let (core, key, config) = (Arc::clone(&self.core), key.clone(), Arc::clone(&config));
+                blocking::unblock(move || core.entry(&config, key, head, false)).await?
+            };
+            // A record that was moved is where the index says by now.
+            if entry.is_some() {
+                return Ok(entry);
             }
         }
-        let is_live = |head: &Head| {
-            head.op.is_put() && !has_expired(&config, head.time, head.expires, || self.core.clock.now())
-        };
-        let Some(head) = head.filter(is_live) else { return Ok(None) };
-        if head.inline || head.position.len <= INLINE_READ_BYTES_MAX {
-            return self.core.entry(&config, key.clone(), head, false).map(Some);
-        }
-        let (core, key) = (Arc::clone(&self.core), key.clone());
-        blocking::unblock(move || core.entry(&config, key, head, false)).await.map(Some)
     }
 
     async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
         let bucket = self.open_bucket(bucket)?;
         let config = bucket.config();
-        let Some(head) = self.visible_head(&bucket, key)? else { return Ok(Vec::new()) };
-        let (core, key) = (Arc::clone(&self.core), key.clone());
-        blocking::unblock(move || {
-            let past = head.past.iter().rev().map(|past| core.past_entry(&config, &key, *past));
-            let mut entries = past.collect::<Result<Vec<_>, _>>()?;
-            entries.push(core.entry(&config, key.clone(), head, false)?);
-            Ok(entries)
-        })
-        .await
+        loop {
+            let Some(head) = self.visible_head(&bucket, key)? else { return Ok(Vec::new()) };
+            let (core, key, config) = (Arc::clone(&self.core), key.clone(), Arc::clone(&config));
+            let entries = blocking::unblock(move || {
+                let past = head.past.iter().rev().map(|past| core.past_entry(&config, &key, *past));
+                let mut entries = past.collect::<Result<Vec<_>, _>>()?;
+                entries.push(core.entry(&config, key.clone(), head, false)?);
+                Ok::<_, EngineError>(entries.into_iter().collect::<Option<Vec<_>>>())
+            });
+            if let Some(entries) = entries.await? {
+                return Ok(entries);
+            }
+        }
     }
 
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
@@ -326,29 +360,80 @@ impl Engine for EmbeddedEngine {
         self.ask(|reply| Request::Compact { bucket, key, keep, reply }).await
     }
 
+    async fn create_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.change_consumer(bucket, consumer, ConsumerChange::Create(start)).await
+    }
+
+    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
+        let consumers = self.open_bucket(bucket)?.consumers.all();
+        Ok(consumers.into_iter().map(|consumer| consumer.info).collect())
+    }
+
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError> {
+        let found = self.open_bucket(bucket)?.consumers.get(consumer);
+        found.map(|found| found.info).ok_or_else(|| no_consumer(bucket, consumer))
+    }
+
+    async fn acknowledge(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        revision: Revision,
+    ) -> Result<(), EngineError> {
+        self.change_consumer(bucket, consumer, ConsumerChange::Acknowledge(revision)).await.map(drop)
+    }
+
+    async fn reset_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.change_consumer(bucket, consumer, ConsumerChange::Reset(start)).await
+    }
+
+    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
+        let (bucket, name) = (self.open_bucket(bucket)?, consumer.clone());
+        let change = ConsumerChange::Delete;
+        self.ask(|reply| Request::Consumer { bucket, name, change, reply }).await.map(drop)
+    }
+
     async fn close(&self) -> Result<(), EngineError> {
         let (core, running) = (Arc::clone(&self.core), Arc::clone(&self.running));
         blocking::unblock(move || close(&core, &running)).await
     }
 }
 
-/// Reads a key as it was at a revision before its newest record.
+fn no_consumer(bucket: &BucketName, consumer: &ConsumerName) -> EngineError {
+    EngineError::ConsumerNotFound { bucket: bucket.clone(), consumer: consumer.clone() }
+}
+
+/// Reads a key as it was at a revision before its newest record; none if the record has been moved meanwhile.
 async fn read_past(
     core: &Arc<Core>,
-    config: Arc<BucketConfig>,
+    config: &Arc<BucketConfig>,
     key: &Key,
     head: &Head,
     revision: Revision,
-) -> Result<Option<Entry>, EngineError> {
+) -> Result<Option<Option<Entry>>, EngineError> {
     let Some(past) = head.past.iter().find(|past| past.revision <= revision).copied() else {
         let oldest = head.past.last().map_or(head.revision, |past| past.revision);
         return Err(EngineError::Compacted { oldest });
     };
-    let (core, key) = (Arc::clone(core), key.clone());
+    let (core, key, config) = (Arc::clone(core), key.clone(), Arc::clone(config));
     blocking::unblock(move || {
-        let entry = core.past_entry(&config, &key, past)?;
+        let Some(entry) = core.past_entry(&config, &key, past)? else { return Ok(None) };
         let now = core.clock.now();
-        Ok(Some(entry).filter(|entry| config.is_live(entry, now)))
+        Ok(Some(Some(entry).filter(|entry| config.is_live(entry, now))))
     })
     .await
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pleach_engine::Revision;
 use tokio::sync::watch;
 
-use crate::log::{BucketId, Frame, FrameHeader, FrameKind, Position, Record};
+use crate::log::{BucketId, Frame, FrameHeader, FrameKind, Position, Record, SegmentId};
 
 /// How many bytes of recent commits a watched bucket keeps in memory for its watches.
 const RING_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -24,8 +24,8 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    /// A frame read back from the segment that begins at `segment`.
-    pub(crate) fn from_frame(frame: Frame, segment: Revision) -> Self {
+    /// A frame read back from a segment.
+    pub(crate) fn from_frame(frame: Frame, segment: SegmentId) -> Self {
         let FrameHeader { kind, bucket, size, .. } = frame.header;
         let place = |(offset, record): (u64, Record)| {
             let len = u32::try_from(record.encoded_len()).unwrap_or(u32::MAX);

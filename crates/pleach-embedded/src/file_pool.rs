@@ -21,6 +21,8 @@ pub(crate) struct FilePool {
 struct Shared {
     /// The files that may be open, those opened longest ago first.
     open: Mutex<VecDeque<Weak<PooledFile>>>,
+    /// The files that were created and not yet renamed, open or not.
+    created: Mutex<Vec<Weak<PooledFile>>>,
 }
 
 #[derive(Debug)]
@@ -45,12 +47,12 @@ impl FilePool {
         Self { disk, limit, shared: Arc::default() }
     }
 
-    fn adopt(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+    fn adopt(&self, path: &Path, file: Box<dyn DiskFile>) -> Arc<PooledFile> {
         let state = FileState { path: path.into(), file: Some(Arc::from(file)), writes: 0, synced: 0 };
         let (disk, shared) = (Arc::clone(&self.disk), Arc::clone(&self.shared));
         let file = Arc::new(PooledFile { disk, shared, limit: self.limit, state: Mutex::new(state) });
         self.shared.opened(&file, self.limit);
-        Box::new(file)
+        file
     }
 }
 
@@ -64,22 +66,31 @@ impl Disk for FilePool {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(self.adopt(path, self.disk.create(path)?))
+        let file = self.adopt(path, self.disk.create(path)?);
+        let mut created = self.shared.created.lock().unwrap_or_else(PoisonError::into_inner);
+        created.retain(|file| file.strong_count() > 0);
+        created.push(Arc::downgrade(&file));
+        Ok(Box::new(file))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(self.adopt(path, self.disk.open(path)?))
+        Ok(Box::new(self.adopt(path, self.disk.open(path)?)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.disk.rename(from, to)?;
-        // Whoever has the file open finds it under its new name when it is opened again.
-        for file in self.shared.lock().iter().filter_map(Weak::upgrade) {
+        // Whoever has the file finds it under its new name when it is opened again, also if it was closed since
+        // it was created.
+        let mut created = self.shared.created.lock().unwrap_or_else(PoisonError::into_inner);
+        created.retain(|file| {
+            let Some(file) = file.upgrade() else { return false };
             let mut state = file.lock();
-            if state.path == from {
+            let is_meant = state.path == from;
+            if is_meant {
                 state.path = to.into();
             }
-        }
+            !is_meant
+        });
         Ok(())
     }
 
@@ -189,6 +200,19 @@ mod tests {
         let mut bytes = [0; 8];
         let count = file.read_at(&mut bytes, 0).unwrap();
         bytes[..count].to_vec()
+    }
+
+    #[test]
+    fn a_file_that_was_closed_before_it_is_renamed_is_found_under_its_new_name() {
+        let (directory, pool) = pool(1);
+        let path = |name: &str| directory.path().join(name);
+        let file = pool.create(&path("a.tmp")).unwrap();
+        file.write_at(b"a", 0).unwrap();
+        file.sync().unwrap();
+        let _other = pool.create(&path("b")).unwrap();
+        assert!(!is_open(&pool, &path("a.tmp")));
+        pool.rename(&path("a.tmp"), &path("a")).unwrap();
+        assert_eq!(read(&*file), b"a");
     }
 
     #[test]

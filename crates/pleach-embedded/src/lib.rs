@@ -28,7 +28,9 @@
 
 mod apply;
 mod catalog;
+mod cleaner;
 mod commit;
+mod consumers;
 mod core;
 mod disk;
 mod engine;
@@ -41,6 +43,7 @@ mod index;
 pub mod inspect;
 mod lock;
 mod log;
+mod pressure;
 mod random;
 mod reaper;
 mod recovery;
@@ -48,9 +51,12 @@ mod scan;
 mod settings;
 mod signal;
 mod snapshots;
+mod status;
 mod threads;
 mod upkeep;
 mod watch;
 
 pub use engine::EmbeddedEngine;
+pub use pressure::StallCause;
 pub use settings::Settings;
+pub use status::{IndexStatus, LogStatus, Stall, Status};

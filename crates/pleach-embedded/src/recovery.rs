@@ -1,21 +1,22 @@
-use std::fs;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use pleach_engine::{Clock, EngineError, Revision, SteadyClock, Timestamp};
 
 use crate::apply::{apply, seal_index};
 use crate::catalog::{Bucket, Catalog};
-use crate::core::{Core, Health};
-use crate::disk::{Disk, io_error};
+use crate::consumers::Consumer;
+use crate::core::{Cleaned, Core, Health};
+use crate::disk::{Disk, RealDisk, io_error};
 use crate::feed::Logged;
 use crate::file_pool::{FilePool, OPEN_FILES_MAX};
 use crate::identity;
-use crate::index::{Index, IndexKey, LsmIndex, Meta, ReadAt};
+use crate::index::{Index, IndexDirectory, IndexHome, IndexKey, Meta, ReadAt, bucket_of};
 use crate::lock::DirectoryLock;
 use crate::log::{BucketId, Log, LogReader, LogWriter, Segment, StoreId, Tail};
+use crate::pressure::Pressure;
 use crate::settings::Settings;
 use crate::signal::Signal;
 use crate::snapshots::Snapshots;
@@ -28,18 +29,33 @@ pub(crate) struct Opened {
     pub(crate) lock: DirectoryLock,
 }
 
+/// What a store is kept on.
+#[derive(Clone, Debug)]
+pub(crate) struct Media {
+    /// Holds the log.
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) index: Arc<dyn IndexHome>,
+}
+
+impl Media {
+    /// The file system, for the store in `directory`.
+    pub(crate) fn real(directory: &Path) -> Self {
+        Self { disk: Arc::new(RealDisk), index: Arc::new(IndexDirectory::of(directory)) }
+    }
+}
+
 /// Opens a store: locks it, finds the end of its log, and brings its index up to it.
 pub(crate) fn open(
     directory: &Path,
     settings: Settings,
     clock: Arc<dyn Clock>,
-    disk: Arc<dyn Disk>,
+    media: Media,
 ) -> Result<Opened, EngineError> {
     identity::check_directory(directory, settings.create)?;
     let log_directory = directory.join("log");
-    disk.create_directory(&log_directory).map_err(io_error("create", &log_directory))?;
+    media.disk.create_directory(&log_directory).map_err(io_error("create", &log_directory))?;
     let lock = DirectoryLock::acquire(directory)?;
-    open_locked(directory, lock, settings, clock, disk, &mut |_| {})
+    open_locked(directory, lock, settings, clock, media, &mut |_| {})
 }
 
 /// Opens a store that is locked already; `watch` hears how many bytes of the log have been read again.
@@ -48,37 +64,48 @@ pub(crate) fn open_locked(
     lock: DirectoryLock,
     settings: Settings,
     clock: Arc<dyn Clock>,
-    disk: Arc<dyn Disk>,
+    media: Media,
     watch: &mut dyn FnMut(u64),
 ) -> Result<Opened, EngineError> {
     let log_directory = directory.join("log");
-    let store = identity::load_or_create(&*disk, directory)?;
-    let disk = Arc::new(FilePool::new(disk, OPEN_FILES_MAX));
+    let store = identity::load_or_create(&*media.disk, directory)?;
+    let disk = Arc::new(FilePool::new(media.disk, OPEN_FILES_MAX));
     let log = Arc::new(Log::open(disk, &log_directory, store)?);
-    let index = directory.join("index");
-    let view = View::open(&index, store, settings.cache_bytes)?;
+    let mut view = View::open(&*media.index, store, settings.cache_bytes)?;
+    if view.is_stale(&log) {
+        drop(view);
+        media.index.set_aside()?;
+        view = View::open(&*media.index, store, settings.cache_bytes)?;
+    }
     let recover = |segment: Arc<Segment>| Tail::recover(&log, &segment, view.applied);
     let tail = log.last_segment().map(recover).transpose()?;
-    let last = tail.map_or(Revision::ZERO, |tail| tail.last);
+    log.remove_unfinished()?;
+    let (last, time) = tail.as_ref().map_or_else(Default::default, |tail| (tail.last, tail.time));
     if last < view.applied {
         let what = format!("the log is empty, and the index knows revision {}", view.applied);
         return Err(EngineError::Corrupt { path: log_directory, offset: 0, what });
     }
     let writer = LogWriter::after(&log, tail, settings.segment_bytes)?;
-    let time = tail.map_or(Timestamp::default(), |tail| tail.time);
     let assemble = |view: View| Core {
         directory: directory.into(),
         clock: SteadyClock::new(Arc::clone(&clock), view.time.max(time)),
         ticks: Arc::clone(&clock),
         log: Arc::clone(&log),
-        index: Arc::new(view.index),
+        index: view.index,
         catalog: view.catalog,
         snapshots: Arc::new(Snapshots::new(last)),
         durable: writer.durable(),
         unsealed_log: AtomicU64::new(0),
+        written_log: AtomicU64::new(0),
+        cleaned: Cleaned::default(),
+        pressure: Pressure::default(),
+        sealed: AtomicU64::new(view.applied.get()),
+        flushed: AtomicU64::new(view.applied.get()),
+        seal_wanted: AtomicBool::new(false),
         health: Health::default(),
         upkeep: Signal::default(),
         reaper: Signal::default(),
+        cleaner: Signal::default(),
         settings: settings.clone(),
     };
     let applied = view.applied;
@@ -87,23 +114,35 @@ pub(crate) fn open_locked(
         // Damage inside the index that only showed when it was used: the log has everything.
         Err(EngineError::CorruptIndex { .. }) => {
             drop(core);
-            set_aside(&index)?;
-            let view = View::open(&index, store, settings.cache_bytes)?;
+            media.index.set_aside()?;
+            let view = View::open(&*media.index, store, settings.cache_bytes)?;
             let applied = view.applied;
             core = assemble(view);
             replay(&core, applied, last, watch)?;
         }
         replayed => replayed?,
     }
+    take_up_footers(&core);
     for bucket in core.catalog.all() {
         bucket.feed.restart(last.next());
     }
     Ok(Opened { core: Arc::new(core), writer, lock })
 }
 
+/// Takes up what the segments know of the buckets, of which the records may be gone.
+fn take_up_footers(core: &Core) {
+    for segment in core.log.segments() {
+        for (id, summary) in segment.footer().iter().flat_map(|footer| &footer.buckets) {
+            if let Some(bucket) = core.catalog.by_id(*id) {
+                bucket.take_up(summary);
+            }
+        }
+    }
+}
+
 /// The index as it was found, with what it says about itself.
 struct View {
-    index: LsmIndex,
+    index: Arc<dyn Index>,
     catalog: Catalog,
     applied: Revision,
     time: Timestamp,
@@ -111,30 +150,35 @@ struct View {
 
 impl View {
     /// Opens the index. One that is damaged or of another store is set aside, and an empty one takes its place.
-    fn open(path: &Path, store: StoreId, cache_bytes: u64) -> Result<Self, EngineError> {
-        let found = match LsmIndex::open(path, cache_bytes) {
+    fn open(home: &dyn IndexHome, store: StoreId, cache_bytes: u64) -> Result<Self, EngineError> {
+        let found = match home.open(cache_bytes) {
             Ok(index) => Self::load(index, store)?,
-            Err(error @ (EngineError::Io { .. } | EngineError::DiskFull { .. })) if path.exists() => {
-                // A file that cannot be found is one way for an index to be damaged; others deserve a look.
-                let missing = matches!(&error, EngineError::Io { source, .. } if is_damage(source));
-                if !missing {
-                    return Err(error);
-                }
-                None
-            }
             Err(EngineError::CorruptIndex { .. }) => None,
             Err(error) => return Err(error),
         };
         if let Some(view) = found {
             return Ok(view);
         }
-        set_aside(path)?;
-        let index = LsmIndex::open(path, cache_bytes)?;
+        home.set_aside()?;
+        let index = home.open(cache_bytes)?;
         Self::load(index, store)?.ok_or_else(|| EngineError::Bug { what: "a new index is not empty".into() })
     }
 
+    /// Whether the index is from before a cleaning whose old segments are gone: it may point to them.
+    fn is_stale(&self, log: &Log) -> bool {
+        let replaced = log.replaced();
+        let made_from = |cleaned: &Segment, old: &Segment| {
+            log.segment_of(old.first()).is_some_and(|segment| segment.id() == cleaned.id())
+        };
+        let is_newer = |segment: &Arc<Segment>| {
+            segment.footer().is_some_and(|footer| footer.cleaned_at > self.applied)
+                && !replaced.iter().any(|old| made_from(segment, old))
+        };
+        self.applied > Revision::ZERO && log.segments().iter().any(is_newer)
+    }
+
     /// Reads what the index says about itself; none if that makes no sense.
-    fn load(index: LsmIndex, store: StoreId) -> Result<Option<Self>, EngineError> {
+    fn load(index: Arc<dyn Index>, store: StoreId) -> Result<Option<Self>, EngineError> {
         let start = Bound::Included(IndexKey::buckets());
         let end = Bound::Excluded(IndexKey::after(&IndexKey::buckets()));
         let meta = match index.get(&IndexKey::meta(), ReadAt::Newest) {
@@ -157,25 +201,17 @@ impl View {
             buckets.push(Arc::new(bucket));
         }
         let catalog = Catalog::new(buckets, meta.next_bucket);
+        let start = Bound::Included(IndexKey::consumers());
+        let end = Bound::Excluded(IndexKey::after(&IndexKey::consumers()));
+        for item in index.range(start, end, ReadAt::Newest) {
+            let Ok((key, bytes)) = item else { return Ok(None) };
+            let Some((bucket, name)) = bucket_of(&key) else { return Ok(None) };
+            let consumer = std::str::from_utf8(name).ok().and_then(|name| Consumer::decode(name, bytes));
+            let Some((bucket, consumer)) = catalog.by_id(bucket).zip(consumer) else { return Ok(None) };
+            bucket.consumers.set(consumer);
+        }
         Ok(Some(Self { index, catalog, applied: meta.applied, time: meta.time }))
     }
-}
-
-fn is_damage(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
-    matches!(error.kind(), NotFound | InvalidData | InvalidInput | UnexpectedEof)
-}
-
-/// Gives a directory, if it is there, another name, for a person to look at later. Nothing is deleted on
-/// suspicion.
-pub(crate) fn set_aside(path: &Path) -> Result<Option<PathBuf>, EngineError> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    let named = |number: u32| PathBuf::from(format!("{}.set-aside-{number}", path.display()));
-    let free = (1..).map(named).find(|aside| !aside.exists()).unwrap_or_else(|| named(0));
-    fs::rename(path, &free).map_err(io_error("rename", path))?;
-    Ok(Some(free))
 }
 
 /// Applies what the log holds after `applied`.
@@ -186,19 +222,23 @@ fn replay(
     watch: &mut dyn FnMut(u64),
 ) -> Result<(), EngineError> {
     let mut read = 0;
+    for footer in core.log.segments().iter().filter_map(|segment| segment.footer()) {
+        core.catalog.raise_next_id(footer.next_bucket);
+    }
     let mut reader = LogReader::from(&core.log, applied.next());
     let mut newest = applied;
     while newest < last {
         let Some((segment, frame)) = reader.next()? else {
+            // The newest records may be cleaned away, if nothing was written since.
+            if reader.reached() > last {
+                break;
+            }
             return Err(EngineError::Bug {
                 what: format!("the log ends at revision {newest} instead of {last}"),
             });
         };
         read += frame.header.frame_len();
         watch(read);
-        if frame.header.last() <= newest {
-            continue;
-        }
         let logged = Logged::from_frame(frame, segment);
         apply(core, &logged)?;
         if let Some(bucket) = core.catalog.by_id(logged.bucket) {
@@ -210,7 +250,7 @@ fn replay(
         }
         if core.index.unsealed_bytes() >= core.settings.memtable_bytes {
             seal_index(core, newest, core.clock.now())?;
-            core.index.flush(newest)?;
+            core.flush_index(newest)?;
             core.index.compact(newest)?;
         }
     }

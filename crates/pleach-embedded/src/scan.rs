@@ -77,6 +77,13 @@ impl HeadScan {
         }
     }
 
+    /// The entry of a head that this scan has read.
+    pub(crate) fn entry(&self, key: Key, head: Head, keys_only: bool) -> Result<Entry, EngineError> {
+        let (name, position) = (key.clone(), head.position);
+        let entry = self.core.entry(&self.config, key, head, keys_only)?;
+        entry.ok_or_else(|| self.core.moved(&name, &position))
+    }
+
     /// The next key and head, live or not; none at the end. Skips what the selection does not contain, up to
     /// `budget` heads, which it counts down: at zero it returns `OutOfBudget`.
     pub(crate) fn next(&mut self, budget: &mut usize) -> Result<Step, EngineError> {
@@ -159,7 +166,7 @@ impl PageScan {
                 };
                 bytes = left;
             }
-            let entry = self.scan.core.entry(&self.scan.config, key, head, self.keys_only)?;
+            let entry = self.scan.entry(key, head, self.keys_only)?;
             self.bytes += entry.value.len();
             self.more = self.bytes > PAGE_BYTES_MAX && !self.entries.is_empty();
             if self.more {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 /// How a store is opened. It may differ at every start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -9,6 +11,19 @@ pub struct Settings {
     pub memtable_bytes: u64,
     /// How much of the index is kept in memory for reading.
     pub cache_bytes: u64,
+    /// How long the feed keeps changes at least, for watches that resume, unless a bucket says otherwise; none
+    /// means for ever. Whichever of this and `feed_bytes` is reached first lets older changes go.
+    pub feed_time: Option<Duration>,
+    /// How many bytes of changes the feed keeps at least, of all buckets together that do not say otherwise;
+    /// none means all.
+    pub feed_bytes: Option<u64>,
+    /// How many bytes of a bucket's changes are kept at most for a consumer that does not move on. Past that
+    /// it is told `Compacted`, so that one forgotten consumer does not fill the disk.
+    pub consumer_bytes: u64,
+    /// How many bytes a second the cleaner reads and writes at most, unless most of the log is garbage.
+    pub clean_bytes_per_second: u64,
+    /// Whether old records are cleaned out of the log at all.
+    pub clean: bool,
 }
 
 impl Default for Settings {
@@ -18,6 +33,11 @@ impl Default for Settings {
             segment_bytes: 64 * 1024 * 1024,
             memtable_bytes: 32 * 1024 * 1024,
             cache_bytes: 64 * 1024 * 1024,
+            feed_time: Some(Duration::from_secs(24 * 60 * 60)),
+            feed_bytes: Some(256 * 1024 * 1024),
+            consumer_bytes: 1024 * 1024 * 1024,
+            clean_bytes_per_second: 64 * 1024 * 1024,
+            clean: true,
         }
     }
 }

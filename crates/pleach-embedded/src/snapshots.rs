@@ -71,6 +71,11 @@ impl Snapshots {
         Some(Snapshot { snapshots: Arc::clone(self), revision })
     }
 
+    /// Gives up what is held for page tokens of revisions before `revision`.
+    pub(crate) fn end_leases(&self, revision: Revision) {
+        self.lock().leases.retain(|leased, _| *leased >= revision);
+    }
+
     /// The oldest revision that anyone reads or may come back to.
     pub(crate) fn oldest(&self, now: Duration) -> Revision {
         let mut held = self.lock();

@@ -4,6 +4,7 @@ use std::thread::{Builder, JoinHandle};
 
 use pleach_engine::{EngineError, WakeHook};
 
+use crate::cleaner::Cleaner;
 use crate::commit::{Applier, CommitQueue, GroupQueue, Sequencer};
 use crate::core::Core;
 use crate::disk::io_error;
@@ -23,6 +24,7 @@ pub(crate) struct Threads {
     applier: JoinHandle<Option<()>>,
     upkeep: JoinHandle<Option<()>>,
     reaper: JoinHandle<Option<()>>,
+    cleaner: JoinHandle<Option<()>>,
     /// Kept alive for the clock, which holds it weakly.
     _jump_hook: Arc<WakeHook>,
 }
@@ -38,6 +40,8 @@ impl Threads {
         let applier = Applier::new(Arc::clone(core));
         let upkeep = Upkeep::new(Arc::clone(core));
         let reaper = Reaper::new(Arc::clone(core), Arc::clone(queue));
+        let submit = Arc::clone(queue);
+        let cleaner = Cleaner::new(core, move |request| submit.push(request));
         let hooked = Arc::clone(core);
         let jump_hook: Arc<WakeHook> = Arc::new(move || hooked.reaper.wake());
         let weak_hook: Weak<WakeHook> = Arc::downgrade(&jump_hook);
@@ -52,16 +56,18 @@ impl Threads {
             let apply = spawn(core, APPLY, &groups, queue, move || applier.run(&applied))?;
             let upkeep = spawn(core, "pleach-upkeep", &groups, queue, move || upkeep.run())?;
             let reaper = spawn(core, "pleach-reap", &groups, queue, move || reaper.run())?;
-            Ok((log, apply, upkeep, reaper))
+            let cleaner = spawn(core, "pleach-clean", &groups, queue, move || cleaner.run())?;
+            Ok((log, apply, upkeep, reaper, cleaner))
         };
-        let (sequencer, applier, upkeep, reaper) = start().inspect_err(|_: &EngineError| {
+        let (sequencer, applier, upkeep, reaper, cleaner) = start().inspect_err(|_: &EngineError| {
             // Those that did start end by themselves.
             core.health.close();
             queue.close();
             groups.close();
         })?;
         let (core, queue) = (Arc::clone(core), Arc::clone(queue));
-        Ok(Self { core, queue, groups, sequencer, applier, upkeep, reaper, _jump_hook: jump_hook })
+        let _jump_hook = jump_hook;
+        Ok(Self { core, queue, groups, sequencer, applier, upkeep, reaper, cleaner, _jump_hook })
     }
 
     /// Ends the threads after what waits is done; gives the writer back, unless its thread broke.
@@ -72,8 +78,9 @@ impl Threads {
         let applied = self.applier.join();
         self.core.upkeep.wake();
         self.core.reaper.wake();
-        let (upkeep, reaper) = (self.upkeep.join(), self.reaper.join());
-        let all_well = matches!((applied, upkeep, reaper), (Ok(Some(())), Ok(Some(())), Ok(Some(()))));
+        self.core.cleaner.wake();
+        let others = [applied, self.upkeep.join(), self.reaper.join(), self.cleaner.join()];
+        let all_well = others.iter().all(|ended| matches!(ended, Ok(Some(()))));
         writer.filter(|_| all_well)
     }
 }

@@ -45,7 +45,7 @@ impl Upkeep {
         let backlog = core.index.backlog();
         let mut result = Ok(());
         if backlog.sealed > 0 {
-            result = core.index.flush(core.snapshots.oldest(core.elapsed()));
+            result = core.flush_index(core.snapshots.oldest(core.elapsed()));
         }
         if result.is_ok() {
             result = self.compact();
@@ -56,6 +56,7 @@ impl Upkeep {
             Err(error) => core.health.poison(format!("its index could not be written: {error}")),
         }
         core.upkeep.done();
+        core.cleaner.wake();
     }
 
     /// Merges as long as that leaves fewer runs.

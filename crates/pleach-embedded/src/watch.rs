@@ -12,7 +12,7 @@ use crate::catalog::Bucket;
 use crate::core::Core;
 use crate::feed::{Logged, Recent};
 use crate::index::Head;
-use crate::log::{BucketId, FrameKind, LogReader, Record, RecordKind};
+use crate::log::{FrameKind, LogReader, Record, RecordKind};
 use crate::scan::{HeadScan, Step};
 
 /// How many heads, or commits, a watch takes up at a time.
@@ -81,7 +81,7 @@ impl Watch {
                 if from > visible.next() {
                     return Err(EngineError::FutureRevision { asked: from, newest: visible });
                 }
-                let oldest = bucket.feed_floor(core.log.floor());
+                let oldest = bucket.feed_floor();
                 if from < oldest {
                     return Err(EngineError::Compacted { oldest });
                 }
@@ -171,17 +171,19 @@ impl Watch {
 
     /// Reads a chunk of the log, up to where the ring begins.
     async fn fill_from_log(&mut self, ring: Revision) -> Result<(), EngineError> {
-        let mut reader = self.reader.take().unwrap_or_else(|| LogReader::from(&self.core.log, self.next));
-        let oldest = self.subscription.bucket.feed_floor(self.core.log.floor());
-        if self.next < oldest {
-            return Err(EngineError::Compacted { oldest });
-        }
-        let (bucket, from) = (self.subscription.bucket.id, self.next);
+        let bucket = Arc::clone(&self.subscription.bucket);
+        let new = || LogReader::of_bucket(&self.core.log, bucket.id, self.next);
+        let mut reader = self.reader.take().unwrap_or_else(new);
         let (reader, chunk) = blocking::unblock(move || {
-            let chunk = LogChunk::read(&mut reader, bucket, from, ring);
+            let chunk = LogChunk::read(&mut reader, ring);
             (reader, chunk)
         })
         .await;
+        // After it was read: changes are cleaned out of the log only after the floor was raised above them.
+        let oldest = bucket.feed_floor();
+        if self.next < oldest {
+            return Err(EngineError::Compacted { oldest });
+        }
         let chunk = chunk?;
         self.reader = Some(reader);
         chunk.commits.iter().for_each(|commit| self.take_up(commit));
@@ -257,8 +259,9 @@ impl Initial {
 
     /// Reads the oldest record that is left of a key.
     fn take_record(&mut self, scan: &HeadScan, key: Key, mut head: Head) -> Result<Entry, EngineError> {
-        let Some(oldest) = head.past.pop() else { return scan.core.entry(&scan.config, key, head, false) };
+        let Some(oldest) = head.past.pop() else { return scan.entry(key, head, false) };
         let entry = scan.core.past_entry(&scan.config, &key, oldest)?;
+        let entry = entry.ok_or_else(|| scan.core.moved(&key, &oldest.position))?;
         self.rest = Some((key, head));
         Ok(entry)
     }
@@ -272,27 +275,22 @@ struct LogChunk {
 }
 
 impl LogChunk {
-    fn read(
-        reader: &mut LogReader,
-        bucket: BucketId,
-        from: Revision,
-        until: Revision,
-    ) -> Result<Self, EngineError> {
-        let mut chunk = Self { commits: Vec::new(), next: from };
+    fn read(reader: &mut LogReader, until: Revision) -> Result<Self, EngineError> {
+        let mut chunk = Self { commits: Vec::new(), next: reader.reached() };
         let mut bytes = 0;
         while bytes < CHUNK_BYTES_MAX && chunk.next < until {
             let Some((segment, frame)) = reader.next()? else {
+                chunk.next = reader.reached();
+                if chunk.next >= until {
+                    break;
+                }
                 // What the ring no longer holds is in the log, so the log cannot end before the ring begins.
                 let what = format!("the log ends at revision {}, before {until}", chunk.next);
                 return Err(EngineError::Bug { what });
             };
-            let last = frame.header.last();
-            if last < from {
-                continue;
-            }
             bytes += usize::try_from(frame.header.frame_len()).unwrap_or(usize::MAX);
-            chunk.next = chunk.next.max(last.next());
-            if frame.header.kind == FrameKind::Commit && frame.header.bucket == bucket {
+            chunk.next = reader.reached();
+            if frame.header.kind == FrameKind::Commit {
                 chunk.commits.push(Logged::from_frame(frame, segment));
             }
         }

@@ -22,8 +22,11 @@ pub const METADATA_BYTES_MAX: usize = 16 * 1024;
 /// The most buckets in one store.
 pub const BUCKETS_MAX: usize = 10_000;
 
-/// The longest name of a bucket, in bytes.
-const BUCKET_NAME_BYTES_MAX: usize = 128;
+/// How long the marker of a deleted or expired key is kept unless the configuration says otherwise.
+pub const MARKER_TTL_DEFAULT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The longest name of a bucket or a consumer, in bytes.
+const NAME_BYTES_MAX: usize = 128;
 
 /// The name of a bucket: `[a-zA-Z0-9_-]+`, at most 128 bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,19 +38,7 @@ impl BucketName {
     /// # Errors
     /// Says which rule `text` breaks, and where.
     pub fn parse(text: impl AsRef<str>) -> Result<Self, InvalidName> {
-        let text = text.as_ref();
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if text.is_empty() {
-            return Err(InvalidName::Empty);
-        }
-        if text.len() > BUCKET_NAME_BYTES_MAX {
-            let limit = BUCKET_NAME_BYTES_MAX;
-            return Err(InvalidName::TooLong { text: excerpt(text), bytes: text.len(), limit });
-        }
-        if let Some((at, character)) = text.char_indices().find(|(_, c)| !allowed(*c)) {
-            return Err(InvalidName::Character { text: excerpt(text), character, at });
-        }
-        Ok(Self(text.into()))
+        checked_name(text.as_ref()).map(Self)
     }
 
     /// Its text.
@@ -74,6 +65,21 @@ impl FromStr for BucketName {
     fn from_str(text: &str) -> Result<Self, InvalidName> {
         Self::parse(text)
     }
+}
+
+/// The text of a name that keeps the rules of buckets and consumers.
+pub(crate) fn checked_name(text: &str) -> Result<Box<str>, InvalidName> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if text.is_empty() {
+        return Err(InvalidName::Empty);
+    }
+    if text.len() > NAME_BYTES_MAX {
+        return Err(InvalidName::TooLong { text: excerpt(text), bytes: text.len(), limit: NAME_BYTES_MAX });
+    }
+    if let Some((at, character)) = text.char_indices().find(|(_, c)| !allowed(*c)) {
+        return Err(InvalidName::Character { text: excerpt(text), character, at });
+    }
+    Ok(text.into())
 }
 
 /// When a commit is acknowledged.
@@ -115,6 +121,17 @@ pub struct BucketConfig {
     pub durability: Durability,
     /// How its values are stored.
     pub compression: Compression,
+    /// How long the marker of a deleted or expired key is kept at least; after that a key of which nothing
+    /// else is kept may be forgotten. None keeps markers for ever.
+    #[serde(with = "duration_text")]
+    pub marker_ttl: Option<Duration>,
+    /// How long its feed keeps changes at least, for watches that resume and for consumers. It may let go of
+    /// those past either this or `feed_bytes`; none leaves that to the store.
+    #[serde(with = "duration_text", skip_serializing_if = "Option::is_none")]
+    pub feed_time: Option<Duration>,
+    /// How many bytes of changes its feed keeps at least; none leaves that to the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feed_bytes: Option<u64>,
     /// Whatever its owner wants to remember about it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
@@ -128,6 +145,9 @@ impl Default for BucketConfig {
             value_bytes_max: VALUE_BYTES_DEFAULT,
             durability: Durability::default(),
             compression: Compression::default(),
+            marker_ttl: Some(MARKER_TTL_DEFAULT),
+            feed_time: None,
+            feed_bytes: None,
             metadata: BTreeMap::new(),
         }
     }
@@ -157,6 +177,12 @@ impl BucketConfig {
             return Err(EngineError::Unsupported {
                 what: "commits that are synced before they are acknowledged",
             });
+        }
+        for (field, kept) in [("marker_ttl", self.marker_ttl), ("feed_time", self.feed_time)] {
+            if kept.is_some_and(|kept| kept.is_zero() || kept > TTL_MAX) {
+                let days = TTL_MAX.as_secs() / 86_400;
+                return invalid(field, format!("it must be longer than nothing and at most {days} days"));
+            }
         }
         let metadata_bytes: usize = self.metadata.iter().map(|(name, value)| name.len() + value.len()).sum();
         if metadata_bytes > METADATA_BYTES_MAX {
@@ -188,6 +214,9 @@ impl BucketConfig {
             ("value_bytes_max", self.value_bytes_max != other.value_bytes_max),
             ("durability", self.durability != other.durability),
             ("compression", self.compression != other.compression),
+            ("marker_ttl", self.marker_ttl != other.marker_ttl),
+            ("feed_time", self.feed_time != other.feed_time),
+            ("feed_bytes", self.feed_bytes != other.feed_bytes),
             ("metadata", self.metadata != other.metadata),
         ]
         .into_iter()

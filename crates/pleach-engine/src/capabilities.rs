@@ -25,6 +25,8 @@ pub struct Capabilities {
     pub snapshot_scans: bool,
     /// A watch from a revision delivers every change since, not only those still kept as history.
     pub complete_feed: bool,
+    /// Consumers can be created, and remember their place.
+    pub consumers: bool,
     /// What was committed is there when the store is opened again.
     pub persistent: bool,
 }
@@ -43,6 +45,7 @@ impl Capabilities {
             reads_own_writes: true,
             snapshot_scans: true,
             complete_feed: true,
+            consumers: true,
             persistent: true,
         }
     }

@@ -4,8 +4,9 @@ use std::num::NonZeroU8;
 use async_trait::async_trait;
 
 use crate::{
-    Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, EngineError, Entry,
-    Key, Page, Revision, ScanQuery, Selection, WatchQuery, WatchStream,
+    Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, ConsumerInfo,
+    ConsumerName, ConsumerStart, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection, WatchQuery,
+    WatchStream,
 };
 
 /// As of when to read.
@@ -208,10 +209,28 @@ pub enum At {
 /// 158. `concurrent_watchers_see_the_same_order`: that of revisions.
 /// 159. `batches_of_concurrent_writers_are_delivered_whole`: no change comes between two parts of one.
 ///
+/// # Consumers
+/// 160. `a_new_consumer_starts_where_it_was_told`: at the floor of the feed, after the newest revision, or at a revision.
+/// 161. `a_consumer_starts_within_the_feed`: `Compacted` or `FutureRevision`, and none is made.
+/// 162. `creating_a_consumer_again_finds_it`: where it stands, whatever its start.
+/// 163. `consumers_are_listed_by_name`: in byte order, each once, as they describe themselves.
+/// 164. `acknowledging_moves_a_consumer_forward_only`: an older revision changes nothing, not even its time.
+/// 165. `acknowledging_the_future_is_refused`: `FutureRevision`, and the consumer stays where it was.
+/// 166. `of_concurrent_acknowledgements_the_furthest_holds`: in whatever order they arrive.
+/// 167. `a_watch_from_a_consumer_misses_nothing`: it has every change that is not acknowledged.
+/// 168. `resetting_a_consumer_may_go_back`: or forward, under the rules of creating it.
+/// 169. `a_missing_consumer_is_not_found`: `ConsumerNotFound`, or `BucketNotFound` if its bucket is missing.
+/// 170. `a_deleted_consumer_is_forgotten`: one created under its name starts where it was told.
+/// 171. `deleting_a_bucket_deletes_its_consumers`: its namesake has none.
+/// 172. `consumers_of_two_buckets_are_apart`: they may have one name, and move alone.
+/// 173. `a_consumer_leaves_no_trace_in_its_bucket`: no entry, no record, no change.
+/// 174. `too_many_consumers_are_refused`: `TooManyConsumers` from 1001 on in a bucket.
+///
 /// # Closing
-/// 160. `a_closed_engine_refuses_every_call`: `Closed`.
-/// 161. `closing_ends_every_watch`: with `Closed`.
-/// 162. `closing_twice_is_fine`: the second time changes nothing.
+/// 175. `a_closed_engine_refuses_every_call`: `Closed`.
+/// 176. `a_closed_engine_refuses_consumers`: `Closed` from every call of theirs.
+/// 177. `closing_ends_every_watch`: with `Closed`.
+/// 178. `closing_twice_is_fine`: the second time changes nothing.
 #[async_trait]
 pub trait Engine: fmt::Debug + Send + Sync {
     /// What this engine can do.
@@ -261,6 +280,49 @@ pub trait Engine: fmt::Debug + Send + Sync {
 
     /// Forgets all but the newest `keep` records of a key.
     async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError>;
+
+    /// Creates a consumer of a bucket, or finds it there, whatever its start: a named place in the feed, which
+    /// lasts until it or its bucket is deleted.
+    ///
+    /// The engine keeps the feed for its consumers within a bound; one that has fallen behind that is told
+    /// `Compacted` by its watch. Consumers are no entries and make no changes, but what is done to one may take
+    /// a revision of the store.
+    async fn create_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError>;
+
+    /// Describes every consumer of a bucket, by name.
+    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError>;
+
+    /// Describes a consumer.
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError>;
+
+    /// Takes note that a consumer has done with everything up to and including `revision`, for good when this
+    /// returns if the bucket's commits are. One that was acknowledged before changes nothing.
+    async fn acknowledge(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        revision: Revision,
+    ) -> Result<(), EngineError>;
+
+    /// Moves a consumer to `start`, forward or back.
+    async fn reset_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError>;
+
+    /// Deletes a consumer.
+    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError>;
 
     /// Finishes what was acknowledged and lets go of everything; other calls then say `Closed`.
     async fn close(&self) -> Result<(), EngineError>;

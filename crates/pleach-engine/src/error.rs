@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::{BucketName, Expectation, Key, Revision};
+use crate::{BucketName, ConsumerName, Expectation, Key, Revision};
 
 /// What the caller does next, the same for every error of Pleach. Doors turn it into a status, a reply
 /// prefix or an exit code.
@@ -46,7 +46,7 @@ impl ErrorKind {
     }
 }
 
-/// A bucket name, key or filter that breaks the rules.
+/// A name of a bucket or a consumer, a key or a filter that breaks the rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
     /// Nothing at all.
@@ -108,7 +108,7 @@ impl InvalidName {
             Self::Empty => "give at least one character",
             Self::TooLong { .. } => "shorten it, or use a hash of it",
             Self::Character { .. } => {
-                "bucket names take a-z A-Z 0-9 _ -, keys also / = and dots between tokens; other text needs a key codec"
+                "names of buckets and consumers take a-z A-Z 0-9 _ -, keys also / = and dots between tokens; other text needs a key codec"
             }
             Self::EmptyToken { .. } => "put something between the dots, and none at the ends",
             Self::Wildcard { .. } => {
@@ -231,6 +231,10 @@ pub enum EngineError {
     BucketExists { bucket: BucketName, differences: Vec<&'static str> },
     #[error("there are {limit} buckets already")]
     TooManyBuckets { limit: usize },
+    #[error("bucket {bucket} has no consumer {consumer}")]
+    ConsumerNotFound { bucket: BucketName, consumer: ConsumerName },
+    #[error("bucket {bucket} has {limit} consumers already")]
+    TooManyConsumers { bucket: BucketName, limit: usize },
     #[error("{field} of the bucket configuration: {reason}")]
     InvalidConfig { field: &'static str, reason: String },
     #[error("a TTL of {} is not between {} and {} days", format_duration(*.ttl), format_duration(*.min), .max.as_secs() / 86_400)]
@@ -285,9 +289,10 @@ impl EngineError {
     /// What to do about it.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::BucketNotFound { .. } => ErrorKind::NotFound,
+            Self::BucketNotFound { .. } | Self::ConsumerNotFound { .. } => ErrorKind::NotFound,
             Self::BucketExists { .. } => ErrorKind::Conflict,
             Self::TooManyBuckets { .. }
+            | Self::TooManyConsumers { .. }
             | Self::InvalidConfig { .. }
             | Self::TtlOutOfRange { .. }
             | Self::ValueTooLarge { .. }
@@ -317,6 +322,8 @@ impl EngineError {
             Self::BucketNotFound { .. } => "create it first, or list the buckets there are",
             Self::BucketExists { .. } => "update the bucket instead, or ask for the configuration it has",
             Self::TooManyBuckets { .. } => "delete buckets you do not need, or use keys with a common prefix",
+            Self::ConsumerNotFound { .. } => "create it first, or list the consumers of the bucket",
+            Self::TooManyConsumers { .. } => "delete consumers that nobody reads for any more",
             Self::InvalidConfig { .. } => "correct that field",
             Self::TtlOutOfRange { .. } => "give a TTL in that range, or none",
             Self::ValueTooLarge { .. } => {

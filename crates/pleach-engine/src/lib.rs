@@ -33,6 +33,7 @@ mod batch;
 mod bucket;
 mod capabilities;
 mod clock;
+mod consumer;
 mod engine;
 mod entry;
 mod error;
@@ -52,10 +53,11 @@ pub use batch::{
 };
 pub use bucket::{
     BUCKETS_MAX, BucketConfig, BucketInfo, BucketName, Compression, Durability, HISTORY_MAX,
-    METADATA_BYTES_MAX, VALUE_BYTES_DEFAULT,
+    MARKER_TTL_DEFAULT, METADATA_BYTES_MAX, VALUE_BYTES_DEFAULT,
 };
 pub use capabilities::Capabilities;
 pub use clock::{Clock, ManualClock, SteadyClock, SystemClock, Timestamp, WakeHook};
+pub use consumer::{CONSUMERS_MAX, ConsumerInfo, ConsumerName, ConsumerStart};
 pub use engine::{At, Engine};
 pub use entry::{BatchPart, Change, Entry, HEADERS_BYTES_MAX, Headers, Op};
 pub use error::{CommitError, Conflict, EngineError, ErrorKind, InvalidHeader, InvalidName};

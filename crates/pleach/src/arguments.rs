@@ -2,7 +2,7 @@
 //! as sentences: text where text is at hand, a checked type where one is.
 
 use bytes::Bytes;
-use pleach_engine::{BucketName, Key, KeyFilter, KeyRange, Selection};
+use pleach_engine::{BucketName, ConsumerName, Key, KeyFilter, KeyRange, Selection};
 
 use crate::{Error, StoreUrl};
 
@@ -27,6 +27,16 @@ pub trait IntoBucketName: Sealed + Send {
     /// # Errors
     /// [`Error::BucketName`] if it is not one.
     fn into_bucket_name(self) -> Result<BucketName, Error>;
+}
+
+/// The name of a consumer or a projection, or text that is checked to be one. Implemented for strings and
+/// [`ConsumerName`].
+pub trait IntoConsumerName: Sealed + Send {
+    /// The name.
+    ///
+    /// # Errors
+    /// [`Error::ConsumerName`] if it is not one.
+    fn into_consumer_name(self) -> Result<ConsumerName, Error>;
 }
 
 /// A filter, or text that is checked to be one, such as `user.>`. Implemented for strings, [`KeyFilter`]
@@ -69,6 +79,7 @@ impl Sealed for str {}
 impl Sealed for String {}
 impl Sealed for Key {}
 impl Sealed for BucketName {}
+impl Sealed for ConsumerName {}
 impl Sealed for KeyFilter {}
 impl Sealed for KeyRange {}
 impl Sealed for Selection {}
@@ -112,6 +123,7 @@ macro_rules! parsed {
 parsed! {
     IntoKey, into_key, Key, Error::Key;
     IntoBucketName, into_bucket_name, BucketName, Error::BucketName;
+    IntoConsumerName, into_consumer_name, ConsumerName, Error::ConsumerName;
     IntoFilter, into_filter, KeyFilter, Error::Filter;
     IntoStoreUrl, into_store_url, StoreUrl, Error::Url;
 }

@@ -131,6 +131,104 @@
 //! }
 //! ```
 //!
+//! # Deal with every change, also after a restart
+//!
+//! A consumer is a place in the feed that the store remembers. Acknowledge when the work is done: what was not
+//! acknowledged comes again.
+//!
+//! ```
+//! use pleach::{Bucket, ConsumeOptions, ConsumerStart, Error, Store};
+//!
+//! /// Sends mails about `count` orders, then stops, as if the program had ended.
+//! async fn send_mails(orders: &Bucket, count: usize, sent: &mut Vec<String>) -> Result<(), Error> {
+//!     let options = ConsumeOptions { start: ConsumerStart::Now, ..ConsumeOptions::default() };
+//!     let mut mails = orders.consume_with("mails", options).await?;
+//!     for _ in 0..count {
+//!         let change = mails.next().await?.expect("it ends only after an error");
+//!         sent.push(change.entry.key.to_string());
+//!         mails.ack(&change).await?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let orders = Store::in_memory().create_bucket("orders").await?;
+//!         orders.put("order.0", "before there were mails").await?;
+//!         let mut sent = Vec::new();
+//!         send_mails(&orders, 0, &mut sent).await?; // created here, so later orders are not missed
+//!         for number in 1..=3 {
+//!             orders.put(format!("order.{number}"), "…").await?;
+//!         }
+//!         send_mails(&orders, 2, &mut sent).await?;
+//!         assert_eq!(orders.consumer("mails").await?.lag, 1);
+//!         send_mails(&orders, 1, &mut sent).await?;
+//!         assert_eq!(sent, ["order.1", "order.2", "order.3"]);
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # Derive a bucket from another
+//!
+//! A projection reduces every change into writes to another bucket, exactly once, whatever crashes in between.
+//! This one counts orders by their state, and remembers the state it has counted each with.
+//!
+//! ```
+//! use pleach::{Change, Derived, Reduced, Reducer, Store};
+//!
+//! struct States;
+//!
+//! impl Reducer for States {
+//!     async fn reduce(&mut self, change: &Change, derived: &mut Derived) -> Reduced {
+//!         let counted = format!("counted.{}", change.entry.key);
+//!         if let Some(state) = derived.get(&counted).await? {
+//!             add(derived, str::from_utf8(&state)?, -1).await?;
+//!             derived.delete(&counted)?;
+//!         }
+//!         if change.entry.op.is_put() {
+//!             add(derived, str::from_utf8(&change.entry.value)?, 1).await?;
+//!             derived.put(&counted, &change.entry.value)?;
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! async fn add(derived: &mut Derived, state: &str, more: i64) -> Reduced {
+//!     let key = format!("state.{state}");
+//!     let count = match derived.get(&key).await? {
+//!         Some(count) => str::from_utf8(&count)?.parse()?,
+//!         None => 0_i64,
+//!     };
+//!     derived.put(key, (count + more).to_string())?;
+//!     Ok(())
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let store = Store::in_memory();
+//!         let orders = store.create_bucket("orders").await?;
+//!         let states = store.create_bucket("states").await?;
+//!         orders.put("order.1", "open").await?;
+//!         orders.put("order.2", "open").await?;
+//!
+//!         let mut projection = orders.project("states", &states, States).await?;
+//!         projection.catch_up().await?; // begins with what is there
+//!         assert_eq!(states.get("state.open").await?.unwrap().value, "2");
+//!
+//!         orders.put("order.1", "paid").await?;
+//!         orders.delete("order.2").await?;
+//!         projection.catch_up().await?; // a service would call run(), which goes on for ever
+//!         assert_eq!(states.get("state.open").await?.unwrap().value, "0");
+//!         assert_eq!(states.get("state.paid").await?.unwrap().value, "1");
+//!
+//!         projection.rebuild(|progress| println!("{} of {}", progress.done, progress.total)).await?;
+//!         assert_eq!(states.get("state.paid").await?.unwrap().value, "1");
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
 //! # Sessions that expire
 //!
 //! A session lives half an hour from its last use. The clock is passed in, so a test need not wait for it.

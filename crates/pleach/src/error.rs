@@ -1,8 +1,10 @@
 use pleach_engine::{
-    BucketName, CommitError, Conflict, EngineError, ErrorKind, InvalidHeader, InvalidName, Key, Revision,
+    BucketName, CommitError, Conflict, ConsumerName, EngineError, ErrorKind, InvalidHeader, InvalidName, Key,
+    Revision,
 };
 
 use crate::codec::CodecError;
+use crate::projection::ProjectionError;
 use crate::url::InvalidUrl;
 
 /// What went wrong, except a lost race, which is an outcome of its own: see [`WriteError`].
@@ -15,6 +17,9 @@ pub enum Error {
     /// Text that is no bucket name.
     #[error("this is no bucket name")]
     BucketName(#[source] InvalidName),
+    /// Text that is no name of a consumer or a projection.
+    #[error("this is no name of a consumer")]
+    ConsumerName(#[source] InvalidName),
     /// Text that is no filter.
     #[error("this is no filter")]
     Filter(#[source] InvalidName),
@@ -82,6 +87,19 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// Changes that a consumer has not acknowledged are no longer kept.
+    #[error("consumer {consumer} of bucket {bucket} is too far behind: the oldest change kept is {oldest}")]
+    ConsumerBehind {
+        /// The bucket.
+        bucket: BucketName,
+        /// The consumer.
+        consumer: ConsumerName,
+        /// Where the feed of the bucket begins.
+        oldest: Revision,
+    },
+    /// A projection cannot go on.
+    #[error(transparent)]
+    Projection(#[from] ProjectionError),
     /// What the engine could not do.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -91,12 +109,16 @@ impl Error {
     /// What to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Key(error) | Self::BucketName(error) | Self::Filter(error) => error.kind(),
+            Self::Key(error) | Self::BucketName(error) | Self::ConsumerName(error) | Self::Filter(error) => {
+                error.kind()
+            }
             Self::Header(error) => error.kind(),
             Self::Url(error) => error.kind(),
             Self::EncodeKey { .. } | Self::EncodeValue { .. } => ErrorKind::Invalid,
             Self::DecodeKey { .. } | Self::DecodeValue { .. } => ErrorKind::Corrupt,
             Self::CacheFull { .. } | Self::NoThread { .. } => ErrorKind::Unavailable,
+            Self::ConsumerBehind { .. } => ErrorKind::Compacted,
+            Self::Projection(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
@@ -104,7 +126,9 @@ impl Error {
     /// The next step.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Key(error) | Self::BucketName(error) | Self::Filter(error) => error.help(),
+            Self::Key(error) | Self::BucketName(error) | Self::ConsumerName(error) | Self::Filter(error) => {
+                error.help()
+            }
             Self::Header(error) => error.help(),
             Self::Url(error) => error.help(),
             Self::EncodeKey { source, .. } | Self::EncodeValue { source, .. } => source.help(),
@@ -114,6 +138,10 @@ impl Error {
             }
             Self::CacheFull { .. } => "give the cache more bytes, or use the bucket without one",
             Self::NoThread { .. } => "see the cause below, or use the bucket without a cache",
+            Self::ConsumerBehind { .. } => {
+                "what it has missed is gone: read the latest values, then reset it: pleach consumer reset"
+            }
+            Self::Projection(error) => error.help(),
             Self::Engine(error) => error.help(),
         }
     }

@@ -35,6 +35,7 @@
 //!
 //! From there:
 //! - [`Bucket::watch`] delivers changes as they are committed, exactly once and in order;
+//! - [`Bucket::consume`] does so from a place that the store remembers, [`Bucket::project`] derives a bucket from it;
 //! - [`PutOptions::ttl`] and [`BucketConfig::ttl`] let entries expire;
 //! - [`Bucket::typed`] and [`codec`] store your own types under any key;
 //! - [`Bucket::cached`] keeps a bucket in memory, for reads that ask nobody;
@@ -56,6 +57,7 @@ pub mod blocking;
 mod bucket;
 mod cache;
 pub mod codec;
+mod consumer;
 pub mod cookbook;
 #[cfg(feature = "embedded")]
 mod embedded;
@@ -64,6 +66,7 @@ mod error;
 pub mod inspect;
 mod options;
 mod origin;
+mod projection;
 mod scan;
 mod store;
 mod typed;
@@ -71,16 +74,20 @@ mod url;
 mod watch;
 mod write;
 
-pub use arguments::{IntoBucketName, IntoFilter, IntoKey, IntoSelection, IntoStoreUrl, IntoValue};
+pub use arguments::{
+    IntoBucketName, IntoConsumerName, IntoFilter, IntoKey, IntoSelection, IntoStoreUrl, IntoValue,
+};
 pub use batch::BatchBuilder;
 pub use bucket::{Bucket, BucketStatus};
 pub use cache::{CACHE_BYTES_DEFAULT, CACHE_VISITS_MAX, CacheOptions, CachedBucket};
+pub use consumer::{Consumer, ConsumerStatus};
 pub use error::{Error, WriteError};
 pub use options::{
-    CreateOptions, DeleteOptions, KeysOptions, OpenOptions, PurgeOptions, PutOptions, ScanOptions,
-    UpdateOptions, WatchOptions,
+    ConsumeOptions, CreateOptions, DeleteOptions, KeysOptions, OpenOptions, PurgeOptions, PutOptions,
+    ScanOptions, UpdateOptions, WatchOptions,
 };
 pub use origin::Origin;
+pub use projection::{Derived, Progress, Projection, ProjectionError, Reduced, Reducer};
 pub use scan::{Keys, Scan};
 pub use store::Store;
 pub use typed::{TypedBucket, TypedEntry, TypedEvent, TypedRecord, TypedScan, TypedWatch};
@@ -89,13 +96,13 @@ pub use watch::Watch;
 
 pub use bytes::Bytes;
 pub use pleach_engine::{
-    Action, At, BATCH_OPERATIONS_MAX, Batch, BatchPart, BucketConfig, BucketInfo, BucketName, Capabilities,
-    Change, Clock, CommitError, Committed, Compression, Conflict, Direction, Durability, Engine, EngineError,
-    Entry, ErrorKind, Expectation, Expiry, HEADERS_BYTES_MAX, HISTORY_MAX, Headers, InvalidHeader,
-    InvalidName, KEY_BYTES_MAX, Key, KeyFilter, KeyRange, METADATA_BYTES_MAX, ManualClock, Op, Operation,
-    PAGE_ENTRIES_MAX, PAGE_LEASE, Page, PageToken, RESERVED_PREFIX, Revision, ScanQuery, Selection,
-    SystemClock, TTL_MAX, Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery,
-    WatchStart,
+    Action, At, BATCH_OPERATIONS_MAX, Batch, BatchPart, BucketConfig, BucketInfo, BucketName, CONSUMERS_MAX,
+    Capabilities, Change, Clock, CommitError, Committed, Compression, Conflict, ConsumerInfo, ConsumerName,
+    ConsumerStart, Direction, Durability, Engine, EngineError, Entry, ErrorKind, Expectation, Expiry,
+    HEADERS_BYTES_MAX, HISTORY_MAX, Headers, InvalidHeader, InvalidName, KEY_BYTES_MAX, Key, KeyFilter,
+    KeyRange, MARKER_TTL_DEFAULT, METADATA_BYTES_MAX, ManualClock, Op, Operation, PAGE_ENTRIES_MAX,
+    PAGE_LEASE, Page, PageToken, RESERVED_PREFIX, Revision, ScanQuery, Selection, SystemClock, TTL_MAX,
+    Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery, WatchStart,
 };
 
 /// The programs of the README, run as doc tests.

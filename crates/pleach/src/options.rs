@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pleach_engine::{
-    Clock, Direction, Expectation, Expiry, Headers, KeyFilter, Selection, SystemClock, WatchQuery, WatchStart,
+    Clock, ConsumerStart, Direction, Expectation, Expiry, Headers, KeyFilter, Selection, SystemClock,
+    WatchQuery, WatchStart,
 };
 
 /// How a store is opened.
@@ -119,6 +120,15 @@ pub struct WatchOptions {
     pub filters: Vec<KeyFilter>,
     /// Where it begins.
     pub start: WatchStart,
+}
+
+/// Which changes a consumer delivers, and where it begins if it is new.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConsumeOptions {
+    /// Where it is created; one that is there goes on where it was.
+    pub start: ConsumerStart,
+    /// A change is delivered if its key passes any of these; none means every key. They are not remembered.
+    pub filters: Vec<KeyFilter>,
 }
 
 impl From<WatchOptions> for WatchQuery {

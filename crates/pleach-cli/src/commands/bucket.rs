@@ -1,6 +1,5 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZeroU8;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -32,7 +31,8 @@ pub(crate) enum BucketCommand {
 /// Creates a bucket, and the store if there is none
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Without options: one record a key, no TTL, values up to 1 MiB, synced, not compressed.\n\
+    after_help = "Without options: one record a key, no TTL, values up to 1 MiB, synced, not compressed, markers\n\
+                  for 7 days, changes for as long as the store says.\n\
                   A bucket that exists with this very configuration is fine; with another, the exit code is 4.\n\n\
                   Examples:\n  pleach kv bucket add carts\n  pleach kv bucket add sessions --ttl 1h --durability buffered\n  \
                   pleach kv bucket add images --value-max 16MiB --history 3 --meta team=web"
@@ -99,8 +99,8 @@ struct ConfigArgs {
     history: Option<NonZeroU8>,
 
     /// Values are gone after this time, such as 1h or 30days; `none` for never
-    #[arg(long, value_name = "TIME")]
-    ttl: Option<Ttl>,
+    #[arg(long, value_name = "TIME", value_parser = ttl)]
+    ttl: Option<Setting<Duration>>,
 
     /// The largest value, such as 64KiB or 16MiB
     #[arg(long, value_name = "SIZE")]
@@ -113,6 +113,19 @@ struct ConfigArgs {
     /// How values are compressed
     #[arg(long, value_name = "HOW", value_enum)]
     compression: Option<CompressionArg>,
+
+    /// The marker of a deleted or expired key is kept for this time at least; or `forever`
+    #[arg(long, value_name = "TIME", value_parser = marker_ttl)]
+    marker_ttl: Option<Setting<Duration>>,
+
+    /// Changes are kept for this time at least, for watches that resume; `default` leaves it to the store
+    #[arg(long, value_name = "TIME", value_parser = feed_time)]
+    feed_time: Option<Setting<Duration>>,
+
+    /// Changes are kept up to this size at least, unless --feed-time lets them go before; `default` leaves it
+    /// to the store
+    #[arg(long, value_name = "SIZE", value_parser = feed_bytes)]
+    feed_bytes: Option<Setting<Size>>,
 
     /// A fact about the bucket; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_and_value)]
@@ -131,23 +144,50 @@ enum CompressionArg {
     Lz4,
 }
 
+/// A field that may be given as having no value, by a word for that.
 #[derive(Clone, Copy, Debug)]
-struct Ttl(Option<Duration>);
+struct Setting<T>(Option<T>);
 
-impl FromStr for Ttl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "none" { Ok(Self(None)) } else { duration(text).map(|ttl| Self(Some(ttl))) }
+impl<T> Setting<T> {
+    fn parse(text: &str, none: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Result<Self, String> {
+        if text == none { Ok(Self(None)) } else { read(text).map(|value| Self(Some(value))) }
     }
+}
+
+fn ttl(text: &str) -> Result<Setting<Duration>, String> {
+    Setting::parse(text, "none", duration)
+}
+
+fn marker_ttl(text: &str) -> Result<Setting<Duration>, String> {
+    Setting::parse(text, "forever", duration)
+}
+
+fn feed_time(text: &str) -> Result<Setting<Duration>, String> {
+    Setting::parse(text, "default", duration)
+}
+
+fn feed_bytes(text: &str) -> Result<Setting<Size>, String> {
+    Setting::parse(text, "default", str::parse)
 }
 
 impl ConfigArgs {
     /// Whether no field is given.
     fn is_empty(&self) -> bool {
-        let Self { history, ttl, value_max, durability, compression, meta } = self;
-        let (history, ttl, value_max) = (history.is_none(), ttl.is_none(), value_max.is_none());
-        history && ttl && value_max && durability.is_none() && compression.is_none() && meta.is_empty()
+        let Self {
+            history,
+            ttl,
+            value_max,
+            durability,
+            compression,
+            marker_ttl,
+            feed_time,
+            feed_bytes,
+            meta,
+        } = self;
+        let entries = history.is_none() && ttl.is_none() && value_max.is_none();
+        let storage = durability.is_none() && compression.is_none();
+        let retention = marker_ttl.is_none() && feed_time.is_none() && feed_bytes.is_none();
+        entries && storage && retention && meta.is_empty()
     }
 
     /// `config` with the given fields changed.
@@ -155,8 +195,17 @@ impl ConfigArgs {
         if let Some(history) = self.history {
             config.history = history;
         }
-        if let Some(Ttl(ttl)) = self.ttl {
+        if let Some(Setting(ttl)) = self.ttl {
             config.ttl = ttl;
+        }
+        if let Some(Setting(marker_ttl)) = self.marker_ttl {
+            config.marker_ttl = marker_ttl;
+        }
+        if let Some(Setting(feed_time)) = self.feed_time {
+            config.feed_time = feed_time;
+        }
+        if let Some(Setting(feed_bytes)) = self.feed_bytes {
+            config.feed_bytes = feed_bytes.map(|Size(bytes)| bytes);
         }
         if let Some(Size(bytes)) = self.value_max {
             let limit = Capabilities::complete("any engine").value_bytes_max;
@@ -257,6 +306,9 @@ impl InfoArgs {
             ("value max", Size(config.value_bytes_max.into()).to_string()),
             ("durability", setting_text(config.durability)),
             ("compression", setting_text(config.compression)),
+            ("markers", config.marker_ttl.map_or("for ever".into(), |ttl| ttl_text(Some(ttl)))),
+            ("feed time", config.feed_time.map(|time| ttl_text(Some(time))).unwrap_or_default()),
+            ("feed bytes", config.feed_bytes.map(|bytes| Size(bytes).to_string()).unwrap_or_default()),
             ("metadata", metadata.collect::<Vec<_>>().join(", ")),
         ];
         let paint = app.output.paint();
@@ -279,7 +331,8 @@ impl EditArgs {
         for name in &self.unset_meta {
             config.metadata.remove(name);
         }
-        let changed = before.differences(&config).join(", ").replace("value_bytes_max", "value max");
+        let changed = before.differences(&config).join(", ");
+        let changed = changed.replace("value_bytes_max", "value max").replace('_', " ");
         let info = store.update_bucket(&self.bucket, config).await?;
         let line = match changed.as_str() {
             "" => format!("bucket {} is as before", info.name),

@@ -3,6 +3,7 @@
 pub(crate) mod bucket;
 pub(crate) mod compact;
 pub(crate) mod completions;
+pub(crate) mod consumer;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod help;

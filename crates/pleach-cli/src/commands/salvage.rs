@@ -14,8 +14,8 @@ use crate::text::counted;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Commits are copied whole or not at all, with their times, headers, expiries and history. Revisions\n\
-                  are given anew: from the first loss on they are others. The damaged store is not changed. Lists\n\
-                  what could not be read, and then ends with exit code 9. The store must not be in use.\n\n\
+                  stay as they were, and so do consumers. The damaged store is not changed. Lists what could not be\n\
+                  read, and then ends with exit code 9. The store must not be in use.\n\n\
                   Examples:\n  pleach salvage --to ./salvaged\n  pleach --store file:/srv/data salvage --to /srv/new"
 )]
 pub(crate) struct SalvageArgs {

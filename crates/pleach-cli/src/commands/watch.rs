@@ -3,10 +3,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use pleach::{BucketName, Change, KeyFilter, Revision, WatchEvent, WatchOptions, WatchStart};
+use pleach::{
+    Bucket, BucketName, Change, ConsumeOptions, ConsumerName, ConsumerStart, KeyFilter, Revision, WatchEvent,
+    WatchOptions, WatchStart,
+};
 
 use super::duration;
 use crate::app::App;
+use crate::failure::Problem;
 use crate::output::Output;
 use crate::record::{Event, Record};
 use crate::text;
@@ -17,10 +21,14 @@ use crate::wait::{self, Interrupt, Waited};
 #[command(
     after_help = "Changes come in order and exactly once. Ctrl-C ends the watch. With --from latest or history, a\n\
                   mark says when everything has been printed that was there at the beginning.\n\n\
+                  With --consumer, the store remembers how far the watch has come, and the next one with that name\n\
+                  goes on there. A change is acknowledged once it is printed; if a crash comes in between, it\n\
+                  comes again. A new consumer begins with the oldest change that is kept, or where --from says.\n\n\
                   A `file:` store belongs to one process: while the watch runs, no other can write to it. What it\n\
                   shows is what was committed before, and what expires meanwhile.\n\n\
                   Examples:\n  pleach kv watch carts\n  pleach kv watch carts 'user.*' 'guest.>' --from latest\n  \
-                  pleach --json kv watch carts --from 120 --count 10\n  pleach kv watch carts --from history --idle 1s"
+                  pleach --json kv watch carts --from 120 --count 10\n  pleach kv watch carts --from history --idle 1s\n  \
+                  pleach --json kv watch orders --consumer mails --idle 1s"
 )]
 pub(crate) struct WatchArgs {
     /// The bucket
@@ -30,9 +38,14 @@ pub(crate) struct WatchArgs {
     #[arg(value_name = "FILTER")]
     filters: Vec<KeyFilter>,
 
-    /// Where to begin: now, latest (every value first), history (every kept record first), or a revision
-    #[arg(long, value_name = "WHERE", default_value = "now")]
-    from: From,
+    /// Where to begin: now, latest (every value first), history (every kept record first), oldest (every
+    /// kept change), or a revision [default: now; for a new consumer, oldest]
+    #[arg(long, value_name = "WHERE")]
+    from: Option<From>,
+
+    /// Goes on where the consumer of this name was left, and creates it if there is none
+    #[arg(long, value_name = "NAME")]
+    consumer: Option<ConsumerName>,
 
     /// Ends after this many changes
     #[arg(long, value_name = "N", value_parser = changes)]
@@ -48,21 +61,54 @@ fn changes(text: &str) -> Result<NonZeroU64, String> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct From(WatchStart);
+enum From {
+    Now,
+    Latest,
+    History,
+    Oldest,
+    Revision(Revision),
+}
 
 impl FromStr for From {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Ok(Self(match text {
-            "now" => WatchStart::Now,
-            "latest" => WatchStart::Latest,
-            "history" => WatchStart::History,
+        Ok(match text {
+            "now" => Self::Now,
+            "latest" => Self::Latest,
+            "history" => Self::History,
+            "oldest" => Self::Oldest,
             revision => {
-                let revision: Result<Revision, _> = revision.parse();
-                WatchStart::Revision(revision.map_err(|_| "expected now, latest, history or a revision")?)
+                let expected = "expected now, latest, history, oldest or a revision";
+                Self::Revision(revision.parse().map_err(|_| expected)?)
             }
-        }))
+        })
+    }
+}
+
+impl From {
+    /// Where a watch begins.
+    async fn watch(self, bucket: &Bucket) -> anyhow::Result<WatchStart> {
+        Ok(match self {
+            Self::Now => WatchStart::Now,
+            Self::Latest => WatchStart::Latest,
+            Self::History => WatchStart::History,
+            Self::Oldest => WatchStart::Revision(bucket.info().await?.feed_floor),
+            Self::Revision(revision) => WatchStart::Revision(revision),
+        })
+    }
+
+    /// Where a consumer is created.
+    fn consumer(self) -> anyhow::Result<ConsumerStart> {
+        match self {
+            Self::Now => Ok(ConsumerStart::Now),
+            Self::Oldest => Ok(ConsumerStart::Oldest),
+            Self::Revision(revision) => Ok(ConsumerStart::Revision(revision)),
+            Self::Latest | Self::History => {
+                let problem = Problem::invalid("a consumer is a place among changes, not among values");
+                Err(problem.help("with --consumer, give --from now, oldest or a revision").into())
+            }
+        }
     }
 }
 
@@ -70,11 +116,19 @@ impl WatchArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let bucket = app.bucket(&self.bucket).await?;
         let interrupt = Interrupt::catch()?;
-        let From(start) = self.from;
-        let mut watch = bucket.watch_with(WatchOptions { filters: self.filters, start }).await?;
+        match &self.consumer {
+            None => self.watch(app, bucket, &interrupt).await,
+            Some(consumer) => self.consume(app, bucket, consumer, &interrupt).await,
+        }
+    }
+
+    async fn watch(&self, app: &mut App, bucket: Bucket, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let start = self.from.unwrap_or(From::Now).watch(&bucket).await?;
+        let filters = self.filters.clone();
+        let mut watch = bucket.watch_with(WatchOptions { filters, start }).await?;
         let mut left = self.count.map(NonZeroU64::get);
         while left != Some(0) {
-            let event = match wait::next(&mut watch, self.idle, &interrupt) {
+            let event = match wait::next(&mut watch, self.idle, interrupt) {
                 Waited::Item(event) => event?,
                 Waited::Ended | Waited::Idle | Waited::Interrupted => break,
             };
@@ -87,6 +141,31 @@ impl WatchArgs {
             }
             // Whoever reads this waits for every line.
             app.output.flush()?;
+        }
+        Ok(())
+    }
+
+    async fn consume(
+        &self,
+        app: &mut App,
+        bucket: Bucket,
+        consumer: &ConsumerName,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        let start = self.from.unwrap_or(From::Oldest).consumer()?;
+        let filters = self.filters.clone();
+        let mut consumer = bucket.consume_with(consumer, ConsumeOptions { start, filters }).await?;
+        let mut left = self.count.map(NonZeroU64::get);
+        while left != Some(0) {
+            let change = match wait::next(&mut consumer, self.idle, interrupt) {
+                Waited::Item(change) => change?,
+                Waited::Ended | Waited::Idle | Waited::Interrupted => break,
+            };
+            print_change(&mut app.output, &self.bucket, &change)?;
+            // What its reader has not got is not done with.
+            app.output.flush()?;
+            consumer.ack(&change).await?;
+            left = left.map(|left| left - 1);
         }
         Ok(())
     }

@@ -4,13 +4,13 @@ use crate::given::{given, given_nothing};
 fn a_bucket_has_what_it_was_given() {
     let given = given_nothing();
     let add = "kv bucket add images --history 3 --ttl 1h --value-max 16MiB --durability buffered --compression lz4 \
-               --meta team=web --meta site=main";
+               --marker-ttl 30days --feed-time 2h --feed-bytes 1GiB --meta team=web --meta site=main";
     given.ok(&add.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>());
     let info = &given.json(&["kv", "bucket", "info", "images"])[0];
     assert_eq!(
         info["config"],
         serde_json::json!({"history": 3, "ttl": "1h", "value_bytes_max": 16 << 20, "durability": "buffered",
-            "compression": "lz4", "metadata": {"team": "web", "site": "main"}})
+            "compression": "lz4", "marker_ttl": "30days", "feed_time": "2h", "feed_bytes": 1 << 30, "metadata": {"team": "web", "site": "main"}})
     );
     assert_eq!((&info["v"], &info["bucket"], &info["entries"]), (&1.into(), &"images".into(), &0.into()));
 }
@@ -35,6 +35,12 @@ fn edit_changes_only_what_is_given() {
     assert_eq!(config["history"], 5);
     assert!(config.get("ttl").is_none_or(serde_json::Value::is_null));
     assert_eq!(config["metadata"], serde_json::json!({"c": "2"}));
+    given.ok(&["kv", "bucket", "edit", "b", "--feed-time", "2h", "--feed-bytes", "5"]);
+    let retention = ["--marker-ttl", "forever", "--feed-time", "default", "--feed-bytes", "default"];
+    let text = given.ok(&[&["kv", "bucket", "edit", "b"], &retention[..]].concat());
+    assert_eq!(text, "bucket b has a new marker ttl, feed time, feed bytes\n");
+    let config = &given.json(&["kv", "bucket", "info", "b"])[0]["config"];
+    assert!(config["marker_ttl"].is_null() && config.get("feed_time").is_none(), "{config}");
     given.run(&["kv", "bucket", "edit", "b"]).fails(2, "nothing to change");
     given.run(&["kv", "bucket", "edit", "other", "--history", "2"]).fails(3, "no bucket other");
     given.run(&["kv", "bucket", "edit", "b", "--history", "65"]).fails(2, "history");
@@ -62,8 +68,13 @@ fn buckets_are_listed_by_name_in_a_table() {
 fn info_counts_entries() {
     let given = given("put x 1; put y 1; put y 2; del x");
     let text = given.ok(&["kv", "bucket", "info", "b"]);
-    for line in ["bucket         b", "entries        1", "last revision  5", "history        5 records a key"]
-    {
+    for line in [
+        "bucket         b",
+        "entries        1",
+        "last revision  5",
+        "history        5 records a key",
+        "markers        7days",
+    ] {
         assert!(text.lines().any(|found| found == line), "{line:?} is not in\n{text}");
     }
     given.run(&["kv", "bucket", "info", "other"]).fails(3, "there is no bucket other");

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, its helpers too")]
 
 mod buckets;
+mod consumers;
 mod errors;
 mod export_import;
 mod given;

@@ -6,8 +6,9 @@ use pleach_engine::EngineError;
 
 use super::queue::GroupQueue;
 use super::request::{Answer, Group};
-use crate::apply::{apply, correct_notes, seal_index};
+use crate::apply::{apply, apply_upkeep, correct_notes, seal_index};
 use crate::core::Core;
+use crate::pressure::delay;
 use crate::upkeep::{RUNS_MAX, SEALED_MAX};
 
 /// Brings the index up to the log: the only one to write to the index.
@@ -72,6 +73,9 @@ impl Applier {
                 apply(&self.core, logged)?;
                 newest = logged.last;
             }
+            if let Some(upkeep) = step.upkeep.take() {
+                apply_upkeep(&self.core, newest, upkeep)?;
+            }
             notes.append(&mut step.notes);
         }
         correct_notes(&self.core, newest, notes)
@@ -86,16 +90,33 @@ impl Applier {
                     let bucket = result.map(|name| name.and_then(|name| self.core.catalog.find(&name)));
                     drop(reply.send(bucket));
                 }
+                Answer::Consumer(reply, result) => drop(reply.send(result)),
+                Answer::Upkeep(reply, revision) => drop(reply.send(Ok(revision))),
             }
         }
     }
 
-    /// Ends a stretch of the index that has grown large, and waits if too many wait to be written out.
-    fn make_room(&self) {
+    /// Ends a stretch of the index that has grown large, and waits for what has fallen behind: a little at
+    /// first, and if too much waits to be written out, until it is.
+    pub(crate) fn make_room(&self) {
+        let core = &*self.core;
+        self.seal_if_large();
+        if let Some((cause, delay)) = delay(core).filter(|_| !self.is_stuck()) {
+            let started = core.elapsed();
+            core.upkeep.wake_and_wait(delay);
+            while self.must_wait() {
+                core.upkeep.wake_and_wait(UPKEEP_WAIT);
+            }
+            core.pressure.stalled(cause, core.elapsed().saturating_sub(started));
+        }
+    }
+
+    fn seal_if_large(&self) {
         let core = &*self.core;
         let unsealed_log = core.unsealed_log.load(Ordering::Acquire);
-        if core.index.unsealed_bytes() < core.settings.memtable_bytes && unsealed_log < UNSEALED_LOG_BYTES_MAX
-        {
+        let is_large = core.index.unsealed_bytes() >= core.settings.memtable_bytes
+            || unsealed_log >= UNSEALED_LOG_BYTES_MAX;
+        if !core.seal_wanted.swap(false, Ordering::AcqRel) && !is_large {
             return;
         }
         // What is sealed may be flushed at any moment, and the index must never know more than the log.
@@ -107,15 +128,16 @@ impl Applier {
             return core.health.poison(format!("its index could not be sealed: {error}"));
         }
         core.upkeep.wake();
-        while self.must_wait() {
-            core.upkeep.wake_and_wait(UPKEEP_WAIT);
-        }
     }
 
     fn must_wait(&self) -> bool {
-        let core = &*self.core;
-        let backlog = core.index.backlog();
-        let stuck = core.health.obstacle().is_some() || core.health.is_poisoned() || core.health.is_closed();
-        !stuck && (backlog.sealed >= SEALED_MAX || backlog.runs >= RUNS_MAX)
+        let backlog = self.core.index.backlog();
+        !self.is_stuck() && (backlog.sealed >= SEALED_MAX || backlog.runs >= RUNS_MAX)
+    }
+
+    /// Whether waiting would not help.
+    fn is_stuck(&self) -> bool {
+        let health = &self.core.health;
+        health.obstacle().is_some() || health.is_poisoned() || health.is_closed()
     }
 }

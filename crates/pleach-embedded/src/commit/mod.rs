@@ -7,6 +7,7 @@
 //!    answers the callers, while the sequencer is busy with the next group.
 
 mod applier;
+mod consumers;
 mod overlay;
 mod queue;
 mod request;
@@ -16,5 +17,5 @@ mod tests;
 
 pub(crate) use applier::Applier;
 pub(crate) use queue::{CommitQueue, GroupQueue};
-pub(crate) use request::{BucketChange, Due, NoteChange, Request};
+pub(crate) use request::{BucketChange, ConsumerChange, Due, IndexUpkeep, Moved, NoteChange, Request};
 pub(crate) use sequencer::Sequencer;

@@ -2,12 +2,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pleach_engine::{
-    BucketConfig, BucketName, CheckedBatch, CommitError, Committed, EngineError, Key, Revision,
+    BucketConfig, BucketName, CheckedBatch, CommitError, Committed, ConsumerInfo, ConsumerName,
+    ConsumerStart, EngineError, Key, Revision,
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::catalog::Bucket;
 use crate::feed::Logged;
+use crate::log::{BucketId, Position};
 
 /// Where the answer to a request goes; nobody may be waiting for it any more.
 pub(crate) type Reply<T, E> = oneshot::Sender<Result<T, E>>;
@@ -33,6 +35,46 @@ pub(crate) enum Request {
     Tidy { notes: Vec<NoteChange>, reply: Reply<(), EngineError> },
     /// Creates, changes or deletes a bucket.
     Bucket { change: BucketChange, reply: Reply<Option<Arc<Bucket>>, EngineError> },
+    /// Creates, moves or deletes a consumer.
+    Consumer {
+        bucket: Arc<Bucket>,
+        name: ConsumerName,
+        change: ConsumerChange,
+        reply: Reply<Option<ConsumerInfo>, EngineError>,
+    },
+    /// Forgets deleted keys, each with the revision of its marker, unless they have been written since.
+    Forget { bucket: Arc<Bucket>, keys: Vec<(Key, Revision)>, reply: Reply<(), EngineError> },
+    /// Changes the index without any change to what it says; answers with the revision that this took.
+    Upkeep { upkeep: IndexUpkeep, reply: Reply<Revision, EngineError> },
+}
+
+/// What is done to a consumer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ConsumerChange {
+    Create(ConsumerStart),
+    Acknowledge(Revision),
+    Reset(ConsumerStart),
+    Delete,
+}
+
+/// A change to the index that nobody sees.
+#[derive(Debug)]
+pub(crate) enum IndexUpkeep {
+    /// Points to where records have moved.
+    Move(Vec<Moved>),
+    /// Removes keys of the index, which belong to buckets that are gone.
+    Remove(Vec<Bytes>),
+    /// Seals it, so that it can be flushed.
+    Seal,
+}
+
+/// A record that is also somewhere else now.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    pub(crate) bucket: BucketId,
+    pub(crate) key: Key,
+    pub(crate) revision: Revision,
+    pub(crate) position: Position,
 }
 
 /// What is done to a bucket.
@@ -72,7 +114,16 @@ pub(crate) struct Step {
     pub(crate) logged: Option<Arc<Logged>>,
     /// Corrections to the notes about expiry.
     pub(crate) notes: Vec<NoteChange>,
+    /// What else is done to the index.
+    pub(crate) upkeep: Option<IndexUpkeep>,
     pub(crate) answer: Answer,
+}
+
+impl Step {
+    /// A request that puts something into the log, or only answers.
+    pub(crate) fn new(logged: Option<Arc<Logged>>, answer: Answer) -> Self {
+        Self { logged, notes: Vec::new(), upkeep: None, answer }
+    }
 }
 
 /// What to answer.
@@ -81,6 +132,8 @@ pub(crate) enum Answer {
     Commit(Reply<Committed, CommitError>, Result<Committed, CommitError>, OwnedSemaphorePermit),
     Plain(Reply<(), EngineError>, Result<(), EngineError>),
     Bucket(Reply<Option<Arc<Bucket>>, EngineError>, Result<Option<BucketName>, EngineError>),
+    Consumer(Reply<Option<ConsumerInfo>, EngineError>, Result<Option<ConsumerInfo>, EngineError>),
+    Upkeep(Reply<Revision, EngineError>, Revision),
 }
 
 impl Request {
@@ -88,10 +141,13 @@ impl Request {
     pub(crate) fn refuse(self, error: EngineError) {
         match self {
             Self::Commit { reply, .. } => drop(reply.send(Err(error.into()))),
-            Self::Compact { reply, .. } | Self::Expire { reply, .. } | Self::Tidy { reply, .. } => {
-                drop(reply.send(Err(error)));
-            }
+            Self::Compact { reply, .. }
+            | Self::Expire { reply, .. }
+            | Self::Tidy { reply, .. }
+            | Self::Forget { reply, .. } => drop(reply.send(Err(error))),
             Self::Bucket { reply, .. } => drop(reply.send(Err(error))),
+            Self::Consumer { reply, .. } => drop(reply.send(Err(error))),
+            Self::Upkeep { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }
@@ -105,6 +161,8 @@ impl Group {
                 Answer::Commit(reply, _, _permit) => drop(reply.send(Err(error().into()))),
                 Answer::Plain(reply, _) => drop(reply.send(Err(error()))),
                 Answer::Bucket(reply, _) => drop(reply.send(Err(error()))),
+                Answer::Consumer(reply, _) => drop(reply.send(Err(error()))),
+                Answer::Upkeep(reply, _) => drop(reply.send(Err(error()))),
             }
         }
     }

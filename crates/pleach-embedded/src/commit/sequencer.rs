@@ -8,6 +8,7 @@ use pleach_engine::{
 };
 use tokio::sync::oneshot;
 
+use super::consumers::PendingConsumers;
 use super::overlay::Overlay;
 use super::queue::{CommitQueue, GroupQueue};
 use super::request::{Answer, BucketChange, Due, Group, NoteChange, Request, Step};
@@ -26,18 +27,20 @@ const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Decides the order of commits: the only one to write to the log.
 #[derive(Debug)]
 pub(crate) struct Sequencer {
-    core: Arc<Core>,
-    writer: LogWriter,
+    pub(super) core: Arc<Core>,
+    pub(super) writer: LogWriter,
     groups: Arc<GroupQueue>,
     overlay: Overlay,
+    pub(super) consumers: PendingConsumers,
     group: Group,
     /// Whether anything in the group must be synced before it is acknowledged.
-    sync: bool,
+    pub(super) sync: bool,
 }
 
 impl Sequencer {
     pub(crate) fn new(core: Arc<Core>, writer: LogWriter, groups: Arc<GroupQueue>) -> Self {
-        Self { core, writer, groups, overlay: Overlay::default(), group: Group::default(), sync: false }
+        let (overlay, consumers) = (Overlay::default(), PendingConsumers::default());
+        Self { core, writer, groups, overlay, consumers, group: Group::default(), sync: false }
     }
 
     /// Works until the queue is closed and empty; then gives the writer back, for the log to be closed.
@@ -51,7 +54,9 @@ impl Sequencer {
 
     /// Writes `requests` in one group, or several if they are large.
     pub(crate) fn sequence(&mut self, requests: Vec<Request>) {
-        self.overlay.forget_up_to(self.core.snapshots.visible());
+        let visible = self.core.snapshots.visible();
+        self.overlay.forget_up_to(visible);
+        self.consumers.forget_up_to(visible);
         for request in requests {
             if let Err(error) = self.check_writable() {
                 request.refuse(error);
@@ -82,14 +87,14 @@ impl Sequencer {
                     Ok((logged, committed)) => (Some(logged), Ok(committed)),
                     Err(error) => (None, Err(error)),
                 };
-                Step { logged, notes: Vec::new(), answer: Answer::Commit(reply, result, permit) }
+                Step::new(logged, Answer::Commit(reply, result, permit))
             }
             Request::Compact { bucket, key, keep, reply } => {
                 let (logged, result) = match self.compact(&bucket, key, keep) {
                     Ok(logged) => (logged, Ok(())),
                     Err(error) => (None, Err(error)),
                 };
-                Step { logged, notes: Vec::new(), answer: Answer::Plain(reply, result) }
+                Step::new(logged, Answer::Plain(reply, result))
             }
             Request::Expire { bucket, due, reply } => {
                 let remove = |due: Due| NoteChange::Remove { key: due.note, about: due.revision };
@@ -97,12 +102,29 @@ impl Sequencer {
                     Ok(logged) => (logged, due.into_iter().map(remove).collect(), Ok(())),
                     Err(error) => (None, Vec::new(), Err(error)),
                 };
-                Step { logged, notes, answer: Answer::Plain(reply, result) }
+                Step { notes, ..Step::new(logged, Answer::Plain(reply, result)) }
             }
-            Request::Tidy { notes, reply } => {
-                Step { logged: None, notes, answer: Answer::Plain(reply, Ok(())) }
-            }
+            Request::Tidy { notes, reply } => Step { notes, ..Step::new(None, Answer::Plain(reply, Ok(()))) },
             Request::Bucket { change, reply } => return self.change_bucket(change, reply),
+            Request::Consumer { bucket, name, change, reply } => {
+                let (logged, result) = match self.change_consumer(&bucket, &name, change) {
+                    Ok((logged, info)) => (logged, Ok(info)),
+                    Err(error) => (None, Err(error)),
+                };
+                Step::new(logged, Answer::Consumer(reply, result))
+            }
+            Request::Forget { bucket, keys, reply } => {
+                let (logged, result) = match self.forget(&bucket, keys) {
+                    Ok(logged) => (logged, Ok(())),
+                    Err(error) => (None, Err(error)),
+                };
+                Step::new(logged, Answer::Plain(reply, result))
+            }
+            Request::Upkeep { upkeep, reply } => {
+                let logged = self.append(FrameKind::Upkeep, BucketId(0), Vec::new());
+                let answer = Answer::Upkeep(reply, logged.last);
+                Step { upkeep: Some(upkeep), ..Step::new(Some(logged), answer) }
+            }
         };
         self.group.steps.push(step);
     }
@@ -132,6 +154,7 @@ impl Sequencer {
     fn give_up(&mut self, group: Group, error: WriteError) {
         self.writer.discard();
         self.overlay.roll_back();
+        self.consumers.roll_back(self.writer.last());
         // What was refused for its expectations may name revisions that the applier has yet to show.
         self.groups.drain();
         match error {
@@ -231,6 +254,31 @@ impl Sequencer {
         Ok(Some(self.append(FrameKind::Commit, bucket.id, vec![record])))
     }
 
+    fn forget(
+        &mut self,
+        bucket: &Bucket,
+        keys: Vec<(Key, Revision)>,
+    ) -> Result<Option<Arc<Logged>>, EngineError> {
+        let mut forgotten = Vec::new();
+        for (key, marker) in keys {
+            if !bucket.is_deleted()
+                && self.newest(bucket, &key)?.is_some_and(|newest| newest.revision == marker)
+            {
+                forgotten.push(key);
+            }
+        }
+        if forgotten.is_empty() {
+            return Ok(None);
+        }
+        let first = self.writer.last().next();
+        let records = forgotten.into_iter().zip(0_u16..).map(|(key, index)| {
+            let record = self.record(RecordKind::Compact, key, Bytes::from_static(&[0]));
+            Record { revision: first.plus(index.into()), index, ..record }
+        });
+        let records = records.collect();
+        Ok(Some(self.append(FrameKind::Commit, bucket.id, records)))
+    }
+
     fn expire(&mut self, bucket: &Bucket, due: &[Due]) -> Result<Option<Arc<Logged>>, EngineError> {
         if bucket.is_deleted() {
             return Ok(None);
@@ -251,7 +299,8 @@ impl Sequencer {
         let first = self.writer.last().next();
         let record = |(key, index): (Key, u16)| {
             let (payload, revision) = (Payload::default(), first.plus(index.into()));
-            Record { kind: RecordKind::Expire, key, revision, time: now, expires: None, payload, index }
+            let (kind, time, expires, faded) = (RecordKind::Expire, now, None, false);
+            Record { kind, key, revision, time, expires, payload, index, faded }
         };
         let records = expired.into_iter().zip(0_u16..).map(record).collect();
         self.sync |= config.durability != Durability::Buffered;
@@ -276,7 +325,7 @@ impl Sequencer {
             Err(error) => (None, Err(error)),
         };
         self.sync = true;
-        self.group.steps.push(Step { logged, notes: Vec::new(), answer: Answer::Bucket(reply, result) });
+        self.group.steps.push(Step::new(logged, Answer::Bucket(reply, result)));
         self.finish_group();
         self.groups.drain();
     }
@@ -335,13 +384,13 @@ impl Sequencer {
     }
 
     /// A record of its own, at the next revision.
-    fn record(&self, kind: RecordKind, key: Key, value: Bytes) -> Record {
+    pub(super) fn record(&self, kind: RecordKind, key: Key, value: Bytes) -> Record {
         let (revision, time) = (self.writer.last().next(), self.core.clock.now());
         let payload = Payload::plain(Headers::new(), value);
-        Record { kind, key, revision, time, expires: None, payload, index: 0 }
+        Record { kind, key, revision, time, expires: None, payload, index: 0, faded: false }
     }
 
-    fn append(&mut self, kind: FrameKind, bucket: BucketId, records: Vec<Record>) -> Arc<Logged> {
+    pub(super) fn append(&mut self, kind: FrameKind, bucket: BucketId, records: Vec<Record>) -> Arc<Logged> {
         let positions = self.writer.append(kind, bucket, &records);
         for record in &records {
             if let Some(op) = crate::core::op_of(record.kind) {
@@ -349,7 +398,8 @@ impl Sequencer {
                 self.overlay.insert(bucket, &record.key, Newest { op, revision, time, expires });
             }
         }
-        let size = u16::try_from(records.len()).unwrap_or(u16::MAX);
+        // A frame without records takes a revision too.
+        let size = u16::try_from(records.len().max(1)).unwrap_or(u16::MAX);
         let records = positions.into_iter().zip(records).collect();
         Arc::new(Logged { kind, bucket, size, last: self.writer.last(), records })
     }
@@ -372,5 +422,5 @@ fn record_of(
         Compression::Lz4 => Payload::compressed(headers, value),
         _ => Payload::plain(headers, value),
     };
-    Record { kind, key, revision, time, expires, payload, index }
+    Record { kind, key, revision, time, expires, payload, index, faded: false }
 }

@@ -101,7 +101,7 @@ fn request() -> (Request, Waiting) {
 
 fn group() -> (Group, Waiting) {
     let (reply, answer) = oneshot::channel();
-    let step = Step { logged: None, notes: Vec::new(), answer: Answer::Plain(reply, Ok(())) };
+    let step = Step::new(None, Answer::Plain(reply, Ok(())));
     (Group { steps: vec![step] }, answer)
 }
 
@@ -226,7 +226,7 @@ fn a_refused_group_is_refused_to_everyone_in_it() {
     let (reply, mut lost) = oneshot::channel();
     let (mut group, mut would_succeed) = group();
     let answer = Answer::Plain(reply, Err(EngineError::BatchEmpty));
-    group.steps.push(Step { logged: None, notes: Vec::new(), answer });
+    group.steps.push(Step::new(None, answer));
     group.refuse(|| EngineError::Overloaded);
     assert!(matches!(would_succeed.try_recv(), Ok(Err(EngineError::Overloaded))));
     let lost = lost.try_recv();

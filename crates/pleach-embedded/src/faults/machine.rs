@@ -13,7 +13,8 @@ use tempfile::TempDir;
 
 use super::bench::Bench;
 use super::disk::{SimDisk, Survival};
-use crate::{EmbeddedEngine, Settings, recovery};
+use crate::recovery::{self, Media};
+use crate::{EmbeddedEngine, Settings};
 
 /// A computer with one store on it.
 pub(crate) struct Machine {
@@ -26,7 +27,9 @@ pub(crate) struct Machine {
 impl Machine {
     /// Segments and memtables are so small that a few commits fill them.
     pub(crate) fn new() -> Self {
-        let settings = Settings { segment_bytes: 1024, memtable_bytes: 2 * 1024, ..Settings::default() };
+        // The cleaner takes revisions of its own, and here every one is counted.
+        let settings =
+            Settings { segment_bytes: 1024, memtable_bytes: 2 * 1024, clean: false, ..Settings::default() };
         let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));
         let directory = tempfile::tempdir().expect("a directory");
         Self { disk: SimDisk::default(), settings, directory, clock }
@@ -40,7 +43,7 @@ impl Machine {
     pub(crate) fn try_open(&self) -> Result<EmbeddedEngine, EngineError> {
         self.mirror();
         let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&self.clock);
-        EmbeddedEngine::open_on(&self.path(), self.settings.clone(), clock, Arc::new(self.disk.clone()))
+        EmbeddedEngine::open_on(&self.path(), self.settings.clone(), clock, self.media())
     }
 
     pub(crate) fn open(&self) -> EmbeddedEngine {
@@ -51,8 +54,7 @@ impl Machine {
     pub(crate) fn open_bench(&self) -> Bench {
         self.mirror();
         let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&self.clock);
-        let disk = Arc::new(self.disk.clone());
-        let opened = recovery::open(&self.path(), self.settings.clone(), clock, disk);
+        let opened = recovery::open(&self.path(), self.settings.clone(), clock, self.media());
         Bench::new(opened.expect("the store opens"))
     }
 
@@ -62,6 +64,11 @@ impl Machine {
         if !keep_index && self.path().join("index").exists() {
             std::fs::remove_dir_all(self.path().join("index")).expect("the index goes");
         }
+    }
+
+    /// The log is on the simulated disk, the index in a real directory.
+    fn media(&self) -> Media {
+        Media { disk: Arc::new(self.disk.clone()), ..Media::real(&self.path()) }
     }
 
     /// The real directory must look like a store exactly if the one on the disk is.

@@ -2,15 +2,16 @@ use bytes::Bytes;
 use pleach_engine::{Headers, Key, Timestamp};
 
 use super::*;
-use crate::log::{Payload, RecordKind};
+use crate::log::{Payload, RecordKind, SegmentId};
 
 /// A commit of one record at `revision`, with a value of so many bytes.
 fn commit(revision: u64, value_bytes: usize) -> Arc<Logged> {
     let (revision, time) = (Revision::new(revision), Timestamp::default());
     let payload = Payload::plain(Headers::new(), Bytes::from(vec![1; value_bytes]));
     let key = Key::parse("k").unwrap();
-    let record = Record { kind: RecordKind::Put, key, revision, time, expires: None, payload, index: 0 };
-    let position = Position { segment: Revision::new(1), offset: 64, len: 100 };
+    let (kind, expires, index, faded) = (RecordKind::Put, None, 0, false);
+    let record = Record { kind, key, revision, time, expires, payload, index, faded };
+    let position = Position { segment: SegmentId::new(Revision::new(1)), offset: 80, len: 100 };
     let records = vec![(position, record)];
     Arc::new(Logged { kind: FrameKind::Commit, bucket: BucketId(1), size: 1, last: revision, records })
 }

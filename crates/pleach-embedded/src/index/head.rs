@@ -1,7 +1,7 @@
 use bytes::{BufMut, Bytes};
 use pleach_engine::{Op, Revision, Timestamp};
 
-use crate::log::{FLAG_EXPIRES, Payload, Position, take, take_u64};
+use crate::log::{FLAG_EXPIRES, Payload, Position, SegmentId, take, take_u64};
 
 /// Values whose payload is up to this are kept in the index itself; larger ones are read from the log.
 pub(crate) const INLINE_BYTES_MAX: usize = 512;
@@ -58,12 +58,12 @@ impl Head {
         if let Some(expires) = self.expires {
             bytes.put_u64_le(expires.as_micros());
         }
-        put_position(&mut bytes, self.position);
+        put_position(&mut bytes, self.revision, self.position);
         if !self.past.is_empty() {
             put_varint(&mut bytes, self.past.len() as u64);
             for past in &self.past {
                 put_varint(&mut bytes, past.revision.get());
-                put_position(&mut bytes, past.position);
+                put_position(&mut bytes, past.revision, past.position);
             }
         }
         self.payload.encode(&mut bytes);
@@ -82,7 +82,7 @@ impl Head {
         let revision = Revision::new(take_varint(&mut bytes)?);
         let time = Timestamp::from_micros(take_u64(&mut bytes)?);
         let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(take_u64(&mut bytes)?) };
-        let position = take_position(&mut bytes)?;
+        let position = take_position(&mut bytes, revision)?;
         let mut past = Vec::new();
         if flags & FLAG_PAST != 0 {
             let count = take_varint(&mut bytes)?;
@@ -91,7 +91,7 @@ impl Head {
             }
             for _ in 0..count {
                 let revision = Revision::new(take_varint(&mut bytes)?);
-                past.push(Past { revision, position: take_position(&mut bytes)? });
+                past.push(Past { revision, position: take_position(&mut bytes, revision)? });
             }
         }
         let expires = expires.map(Timestamp::from_micros);
@@ -105,17 +105,20 @@ impl Head {
     }
 }
 
-fn put_position(to: &mut Vec<u8>, position: Position) {
-    put_varint(to, position.segment.get());
+/// A record is near the beginning of its segment, so the distance is a smaller number than the revision.
+fn put_position(to: &mut Vec<u8>, revision: Revision, position: Position) {
+    put_varint(to, revision.get() - position.segment.first.get().min(revision.get()));
+    put_varint(to, position.segment.generation.into());
     put_varint(to, position.offset);
     put_varint(to, position.len.into());
 }
 
-fn take_position(bytes: &mut Bytes) -> Option<Position> {
-    let segment = Revision::new(take_varint(bytes)?);
+fn take_position(bytes: &mut Bytes, revision: Revision) -> Option<Position> {
+    let first = Revision::new(revision.get().checked_sub(take_varint(bytes)?)?);
+    let generation = u32::try_from(take_varint(bytes)?).ok()?;
     let offset = take_varint(bytes)?;
     let len = u32::try_from(take_varint(bytes)?).ok()?;
-    Some(Position { segment, offset, len })
+    Some(Position { segment: SegmentId { first, generation }, offset, len })
 }
 
 /// Seven bits a byte, the lowest first, the eighth bit set on all but the last.

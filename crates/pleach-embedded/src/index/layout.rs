@@ -7,6 +7,8 @@ const META: u8 = 0;
 const BUCKET: u8 = 1;
 const HEAD: u8 = 2;
 const EXPIRY: u8 = 3;
+const CONSUMER: u8 = 4;
+const DELETED: u8 = 5;
 
 /// The keys of the index: one tree holds everything, so that it is flushed at one revision.
 pub(crate) struct IndexKey;
@@ -54,6 +56,26 @@ impl IndexKey {
         bytes.freeze()
     }
 
+    /// Where the state of a consumer is.
+    pub(crate) fn consumer(bucket: BucketId, name: &str) -> Bytes {
+        [&[CONSUMER][..], &bucket.0.to_be_bytes(), name.as_bytes()].concat().into()
+    }
+
+    /// What the keys of all consumers start with.
+    pub(crate) fn consumers() -> Bytes {
+        Bytes::from_static(&[CONSUMER])
+    }
+
+    /// Where it is noted that a bucket was deleted and has left something behind in the index.
+    pub(crate) fn deleted(bucket: BucketId) -> Bytes {
+        [&[DELETED][..], &bucket.0.to_be_bytes()].concat().into()
+    }
+
+    /// What the keys of all such notes start with.
+    pub(crate) fn all_deleted() -> Bytes {
+        Bytes::from_static(&[DELETED])
+    }
+
     /// The first key after all that start with `prefix`, which does not end in the highest byte.
     pub(crate) fn after(prefix: &[u8]) -> Bytes {
         let mut bytes = prefix.to_vec();
@@ -73,6 +95,13 @@ const HEAD_PREFIX_BYTES: usize = 5;
 pub(crate) fn key_of_head(index_key: &[u8]) -> Option<Key> {
     let key = std::str::from_utf8(index_key.get(HEAD_PREFIX_BYTES..)?).ok()?;
     Key::parse_reserved(key).ok()
+}
+
+/// The bucket, and the rest, of a key made by [`IndexKey::consumer`], [`IndexKey::deleted`] or
+/// [`IndexKey::head`].
+pub(crate) fn bucket_of(index_key: &[u8]) -> Option<(BucketId, &[u8])> {
+    let number = u32::from_be_bytes(index_key.get(1..5)?.try_into().ok()?);
+    Some((BucketId(number), &index_key[5..]))
 }
 
 /// Takes a key made by [`IndexKey::expiry`] apart.
@@ -97,7 +126,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    const FORMAT: u8 = 1;
+    const FORMAT: u8 = 2;
 
     pub(crate) fn encode(&self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(41);

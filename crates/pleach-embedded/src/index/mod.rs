@@ -1,6 +1,7 @@
 //! The index: a view of the log that answers reads. It can be thrown away and built again.
 
 mod head;
+mod home;
 mod layout;
 mod lsm;
 #[cfg(test)]
@@ -13,7 +14,8 @@ use bytes::Bytes;
 use pleach_engine::{EngineError, Revision};
 
 pub(crate) use head::{Head, INLINE_BYTES_MAX, Past};
-pub(crate) use layout::{IndexKey, Meta, decode_expiry_key, key_of_head};
+pub(crate) use home::{IndexDirectory, IndexHome};
+pub(crate) use layout::{IndexKey, Meta, bucket_of, decode_expiry_key, key_of_head};
 pub(crate) use lsm::LsmIndex;
 
 /// As of when to read the index.

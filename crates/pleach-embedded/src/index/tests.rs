@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::catalog::Bucket;
-use crate::log::{BucketId, Payload, Position, StoreId};
+use crate::log::{BucketId, Payload, Position, SegmentId, StoreId};
 
 fn keys() -> impl Strategy<Value = Key> {
     "[-a-zA-Z0-9/_=]{1,6}(\\.[a-z0-9]{1,3}){0,2}".prop_map(|text| Key::parse_reserved(text).unwrap())
@@ -23,9 +23,14 @@ fn numbers() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0..64_u32).prop_map(|(number, shift)| number >> shift)
 }
 
-fn positions() -> impl Strategy<Value = Position> {
-    let position = |(segment, offset, len)| Position { segment: Revision::new(segment), offset, len };
-    (numbers(), numbers(), any::<u32>()).prop_map(position)
+/// A revision, and where its record is: in a segment that does not begin after it.
+fn places() -> impl Strategy<Value = (Revision, Position)> {
+    let place = |(revision, before, generation, offset, len): (u64, u64, u32, u64, u32)| {
+        let segment = SegmentId { first: Revision::new(revision - before.min(revision)), generation };
+        (Revision::new(revision), Position { segment, offset, len })
+    };
+    let generations = prop_oneof![Just(0), any::<u32>()];
+    (numbers(), numbers(), generations, numbers(), any::<u32>()).prop_map(place)
 }
 
 fn heads() -> impl Strategy<Value = Head> {
@@ -41,11 +46,10 @@ fn heads() -> impl Strategy<Value = Head> {
             _ => Payload::compressed(headers, Bytes::from(vec![1; 200])),
         }
     });
-    let past = (numbers(), positions())
-        .prop_map(|(revision, position)| Past { revision: Revision::new(revision), position });
-    (ops, numbers(), times(), option::of(times()), positions(), payload, vec(past, 0..64)).prop_map(
-        |(op, revision, time, expires, position, payload, past)| {
-            let (revision, inline) = (Revision::new(revision), !payload.value.is_empty());
+    let past = places().prop_map(|(revision, position)| Past { revision, position });
+    (ops, places(), times(), option::of(times()), payload, vec(past, 0..64)).prop_map(
+        |(op, (revision, position), time, expires, payload, past)| {
+            let inline = !payload.value.is_empty();
             Head { op, revision, time, expires, position, payload, inline, past }
         },
     )
@@ -98,7 +102,7 @@ proptest! {
         let bytes = bucket.encode().unwrap();
         let read = Bucket::decode(b"b", bytes.clone()).unwrap();
         prop_assert_eq!(read.encode().unwrap(), bytes.clone());
-        prop_assert_eq!(read.info(Revision::ZERO), bucket.info(Revision::ZERO));
+        prop_assert_eq!(read.info(), bucket.info());
         prop_assert!(Bucket::decode(b"not a name", bytes.clone()).is_none());
         for len in 0..bytes.len() {
             prop_assert!(Bucket::decode(b"b", bytes.slice(..len)).is_none());
@@ -141,7 +145,7 @@ proptest! {
 
 /// Reads a variable-length number as part of a head.
 fn revision_of(number: &[u8]) -> Option<u64> {
-    let head = [&[0], number, &[0; 8], &[0, 0, 0]].concat();
+    let head = [&[0], number, &[0; 8], &[0, 0, 0, 0]].concat();
     Head::decode(head.into()).map(|head| head.revision.get())
 }
 
@@ -149,7 +153,7 @@ fn revision_of(number: &[u8]) -> Option<u64> {
 fn numbers_of_every_length_are_read_and_longer_ones_refused() {
     for bits in 0..64 {
         for number in [(1_u64 << bits) - 1, 1 << bits, (1 << bits) + 1, u64::MAX] {
-            let position = Position { segment: Revision::ZERO, offset: 0, len: 0 };
+            let position = Position { segment: SegmentId::new(Revision::ZERO), offset: 0, len: 0 };
             let (revision, time) = (Revision::new(number), Timestamp::default());
             let (payload, past) = (Payload::default(), Vec::new());
             let (op, expires, inline) = (Op::Put, None, true);
@@ -172,7 +176,7 @@ fn numbers_of_every_length_are_read_and_longer_ones_refused() {
 fn a_head_with_more_history_than_there_can_be_is_damage() {
     const PAST: u8 = 16;
     let head = |count: u8| {
-        [&[PAST, 1][..], &[0; 8], &[1, 1, 1], &[count], &vec![1; 4 * usize::from(count)]].concat()
+        [&[PAST, 1][..], &[0; 8], &[1, 1, 1, 1], &[count], &vec![1; 5 * usize::from(count)]].concat()
     };
     assert_eq!(Head::decode(head(64).into()).map(|head| head.past.len()), Some(64));
     assert_eq!(Head::decode(head(65).into()), None);

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use pleach_engine::{EngineError, Revision};
 
 use crate::disk::{Disk, DiskFile, io_error};
-use crate::log::{Binding, FRAME_ALIGNMENT, FrameHeader, Segment, SegmentHeader, StoreId};
+use crate::log::{Binding, FRAME_ALIGNMENT, Footer, FrameHeader, SegmentHeader, SegmentId, StoreId};
 
 /// How much is read at a time.
 const WINDOW_BYTES: usize = 1024 * 1024;
@@ -17,7 +17,11 @@ pub(super) struct SegmentFile {
     pub(super) path: PathBuf,
     pub(super) len: u64,
     /// What its name says.
-    pub(super) first: Revision,
+    pub(super) id: SegmentId,
+    /// Where its first frame begins.
+    pub(super) frames_at: u64,
+    /// What it says it holds, if it is finished and that can be read.
+    pub(super) footer: Option<Footer>,
     /// Its header, or what is wrong with it.
     pub(super) header: Result<SegmentHeader, String>,
     /// What ties checksums to this segment, as far as that can be known.
@@ -30,15 +34,26 @@ pub(super) struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// Opens the segment that begins at `first`. Only what keeps it from being opened is an error.
-    pub(super) fn open(disk: &dyn Disk, directory: &Path, first: Revision) -> Result<Self, EngineError> {
-        let path = directory.join(Segment::file_name(first));
+    /// Opens a segment. Only what keeps it from being opened is an error.
+    pub(super) fn open(disk: &dyn Disk, directory: &Path, id: SegmentId) -> Result<Self, EngineError> {
+        let path = directory.join(id.file_name());
         let file = disk.open(&path).map_err(io_error("open", &path))?;
         let len = file.len().map_err(io_error("read", &path))?;
         let (window, header) = (Bytes::new(), Err(String::new()));
-        let mut segment =
-            Self { path, len, first, header, binding: None, file, window, start: 0, refusal: None };
-        let bytes = segment.at(0, 64)?;
+        let mut segment = Self {
+            path,
+            len,
+            id,
+            frames_at: SegmentHeader::BYTES_MAX as u64,
+            footer: None,
+            header,
+            binding: None,
+            file,
+            window,
+            start: 0,
+            refusal: None,
+        };
+        let bytes = segment.at(0, SegmentHeader::BYTES_MAX)?;
         segment.header = match SegmentHeader::decode(&bytes, &segment.path) {
             Ok(header) => Ok(header),
             Err(EngineError::Corrupt { what, .. }) => Err(what),
@@ -48,7 +63,25 @@ impl SegmentFile {
             Ok(header) => Some(Binding::new(header.salt)),
             Err(_) => segment.guess_binding(&bytes)?,
         };
+        if let Ok(header) = &segment.header {
+            segment.frames_at = header.len();
+        }
+        segment.footer = segment.read_footer()?;
         Ok(segment)
+    }
+
+    fn read_footer(&mut self) -> Result<Option<Footer>, EngineError> {
+        let Some(binding) = self.binding.filter(|_| self.len >= self.frames_at + Footer::TRAILER_BYTES)
+        else {
+            return Ok(None);
+        };
+        let trailer = self.at(self.len - Footer::TRAILER_BYTES, usize::MAX)?;
+        let place = Footer::place(trailer, binding);
+        let Some(offset) = place.filter(|offset| (self.frames_at..self.len).contains(offset)) else {
+            return Ok(None);
+        };
+        let bytes = self.at(offset, usize::try_from(self.len - offset).unwrap_or(usize::MAX))?;
+        Ok(Footer::in_frame(&bytes, binding, offset))
     }
 
     /// Says what is wrong with the header of a segment that should be of `store`.
@@ -58,8 +91,8 @@ impl SegmentFile {
             Ok(header) if store.is_some_and(|store| store != header.store) => {
                 Some("the segment belongs to another store".into())
             }
-            Ok(header) if header.first != self.first => {
-                Some(format!("the segment is that of revision {}", header.first))
+            Ok(header) if header.id != self.id => {
+                Some(format!("the segment's own name is {}", header.id.file_name()))
             }
             Ok(_) => None,
         }
@@ -125,8 +158,12 @@ impl SegmentFile {
         };
         let flips = (0..u64::BITS).map(|bit| salt ^ (1 << bit));
         for candidate in std::iter::once(salt).chain(flips).map(Binding::new) {
-            if self.frame_header(candidate, SegmentHeader::BYTES)?.is_some() {
-                return Ok(Some(candidate));
+            // Headers of the first format are shorter.
+            for frames_at in [SegmentHeader::BYTES_MAX as u64, 64] {
+                if self.frame_header(candidate, frames_at)?.is_some() {
+                    self.frames_at = frames_at;
+                    return Ok(Some(candidate));
+                }
             }
         }
         Ok(None)

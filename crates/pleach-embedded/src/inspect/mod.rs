@@ -6,6 +6,8 @@
 
 mod damaged;
 mod file;
+mod lives;
+mod mend;
 mod rebuild;
 mod report;
 mod salvage;

@@ -8,9 +8,10 @@ use super::Closed;
 use super::report::{Progress, RebuildReport, Step};
 use super::verify::read;
 use crate::apply::seal_index;
-use crate::disk::{RealDisk, io_error};
+use crate::disk::io_error;
+use crate::index::{IndexDirectory, IndexHome as _};
 use crate::lock::DirectoryLock;
-use crate::recovery::{self, Opened};
+use crate::recovery::{self, Media, Opened};
 use crate::settings::Settings;
 
 /// What becomes of the old index.
@@ -35,13 +36,13 @@ pub fn rebuild(
 ) -> Result<RebuildReport, EngineError> {
     let directory = directory.as_ref();
     let closed = Closed::lock(directory)?;
-    let (scanned, opening) = read(directory, &closed, progress)?;
+    let (scanned, opening) = read(directory, &closed, progress, &mut |_| {})?;
     drop(opening);
     if let Some(damage) = scanned.report.damages.into_iter().next() {
         return Err(EngineError::Corrupt { path: damage.path, offset: damage.offset, what: damage.what });
     }
     let index = directory.join("index");
-    let set_aside = recovery::set_aside(&index)?;
+    let set_aside = IndexDirectory::of(directory).set_aside()?;
     let log_bytes = scanned.report.bytes;
     let applied = match build_index(directory, closed.lock, log_bytes, progress) {
         Ok(applied) => applied,
@@ -71,7 +72,7 @@ pub(super) fn build_index(
     let settings = Settings { create: false, ..Settings::default() };
     let clock = Arc::new(SystemClock::new());
     let mut watch = |done: u64| progress(Progress { step: Step::BuildIndex, done, total });
-    let opened = recovery::open_locked(directory, lock, settings, clock, Arc::new(RealDisk), &mut watch)?;
+    let opened = recovery::open_locked(directory, lock, settings, clock, Media::real(directory), &mut watch)?;
     let Opened { core, mut writer, lock } = opened;
     writer.close()?;
     let applied = core.snapshots.visible();

@@ -163,7 +163,9 @@ impl IndexReport {
         match self {
             Self::Absent | Self::NotChecked => true,
             Self::Unreadable { .. } => false,
-            Self::Checked(check) => check.missing + check.stale + check.wrong + check.buckets_wrong == 0,
+            Self::Checked(check) => {
+                check.missing + check.stale + check.wrong + check.buckets_wrong + check.consumers_wrong == 0
+            }
         }
     }
 }
@@ -184,6 +186,8 @@ pub struct IndexCheck {
     pub wrong: u64,
     /// Buckets that are missing in the index, should not be there, or have another configuration.
     pub buckets_wrong: u64,
+    /// Consumers that are missing in the index, should not be there, or are somewhere else.
+    pub consumers_wrong: u64,
     /// Some of the keys that are missing, stale or wrong; at most [`LOST_KEYS_LISTED_MAX`].
     pub examples: Vec<(BucketName, Key)>,
 }
@@ -224,11 +228,10 @@ pub struct SalvageReport {
     pub commits: u64,
     /// How many records they hold.
     pub records: u64,
-    /// The newest revision of the new store. Revisions there are given anew, without the gaps: from the first
-    /// loss on they are others than they were.
+    /// The newest revision of the new store. Revisions there are those of the old one, also of what is lost.
     pub last: Revision,
     /// Buckets that got a name or a configuration by guess, because the commit that created them is lost.
     pub guessed_buckets: Vec<BucketName>,
-    /// Sound commits that were left out, because they fit nothing: such as one to a bucket that was deleted.
+    /// Sound commits that were left out, because they fit nothing: such as one to a bucket that was deleted before.
     pub left_out: u64,
 }

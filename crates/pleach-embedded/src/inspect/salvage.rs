@@ -1,26 +1,26 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashSet;
 use std::fs;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pleach_engine::{BucketConfig, BucketName, EngineError, HISTORY_MAX, Headers, Revision, Timestamp};
+use pleach_engine::{BucketName, EngineError, Revision};
 
 use super::Closed;
+use super::lives::Lives;
+use super::mend::{Known, Mend};
 use super::rebuild::build_index;
-use super::report::{Progress, SalvageReport, Step};
-use super::scan::scan;
+use super::report::{DAMAGES_LISTED_MAX, Progress, SalvageReport, Step};
+use super::scan::{Scanned, scan};
 use super::verify::read;
 use super::view::Opening;
 use crate::apply::bucket_key;
-use crate::catalog::{decode_config, encode_config};
+use crate::catalog::decode_config;
 use crate::disk::{Disk as _, RealDisk, io_error};
 use crate::file_pool::{FilePool, OPEN_FILES_MAX};
 use crate::identity;
 use crate::lock::DirectoryLock;
-use crate::log::{
-    BucketId, Frame, FrameHeader, FrameKind, Log, LogWriter, Payload, Record, RecordKind, VALUE_BYTES_MAX,
-};
+use crate::log::{BucketId, Frame, FrameHeader, FrameKind, Log, LogWriter, Record, RecordKind, SegmentId};
 use crate::settings::Settings;
 
 /// What is collected before it is written.
@@ -29,9 +29,12 @@ const GROUP_BYTES: usize = 8 * 1024 * 1024;
 /// Copies every commit that can be read out of the store `from`, which is not changed, into a new store `to`.
 ///
 /// Commits are copied whole or not at all, in their order, with their times, headers, expiries and markers, and
-/// so are changes to buckets: the new store has the contents and the history of the old one, but for what is in
-/// the report as damaged. Revisions are given anew without gaps; before the first loss they are the same. A
-/// bucket whose creation is lost gets the configuration that the index remembers, or else one that keeps
+/// so are changes to buckets and the positions of consumers: the new store has the contents and the history of
+/// the old one, but for what is in the report as damaged. Revisions stay as they were; those that are lost stay
+/// empty and are not given again. Of a bucket that may have lost changes, watches from before the loss are told
+/// `Compacted`.
+///
+/// A bucket whose creation is lost gets the configuration that the index remembers, or else one that keeps
 /// everything, and if no name is left, `salvaged-` and its number.
 ///
 /// The new store is made beside `to` under a name that ends in `.part`, and renamed when it is complete.
@@ -46,24 +49,19 @@ pub fn salvage(
     let (from, to) = (from.as_ref(), to.as_ref());
     let closed = Closed::lock(from)?;
     let part = check_target(from, to)?;
-    let (scanned, opening) = read(from, &closed, progress)?;
-    let mut known: HashMap<BucketId, (BucketName, Option<BucketConfig>)> = HashMap::new();
+    let mut lives = Lives::default();
+    let (scanned, opening) = read(from, &closed, progress, &mut |frame| lives.see(frame))?;
+    let mut known = Known::new();
     if let Opening::Opened(view) = &opening {
-        known.extend(
-            view.buckets
-                .values()
-                .map(|bucket| (bucket.id, (bucket.name.clone(), Some((*bucket.config()).clone())))),
-        );
-    }
-    for (id, name) in scanned.names {
-        let config = known.remove(&id).and_then(|(_, config)| config);
-        known.insert(id, (name, config));
+        let of_index = view.buckets.values();
+        known.extend(of_index.map(|bucket| (bucket.id, (bucket.name.clone(), (*bucket.config()).clone()))));
     }
     drop(opening);
+    let mend = Mend::new(lives, &known)?;
     let store = closed.store.as_ref().ok().copied();
     RealDisk.create_directory(&part.join("log")).map_err(io_error("create", &part))?;
-    let copied = copy(&part, known, |copier| {
-        let mut visit = |_: Revision, frame: Frame| copier.add(frame);
+    let copied = copy(&part, mend, &scanned, |copier| {
+        let mut visit = |_: SegmentId, frame: Frame| copier.add(frame);
         scan(from, store, Step::CopyLog, progress, &mut visit).map(drop)
     });
     let finished = copied.and_then(|copier| {
@@ -81,7 +79,7 @@ pub fn salvage(
         commits: copier.commits,
         records: copier.records,
         last: copier.writer.last(),
-        guessed_buckets: copier.guessed.into_iter().collect(),
+        guessed_buckets: copier.mend.guessed.into_iter().collect(),
         left_out: copier.left_out,
     })
 }
@@ -125,39 +123,29 @@ fn move_in(part: &Path, to: &Path) -> Result<(), EngineError> {
 
 fn copy(
     part: &Path,
-    known: HashMap<BucketId, (BucketName, Option<BucketConfig>)>,
+    mend: Mend,
+    scanned: &Scanned,
     read: impl FnOnce(&mut Copier) -> Result<(), EngineError>,
 ) -> Result<Copier, EngineError> {
     let store = identity::load_or_create(&RealDisk, part)?;
     let disk = Arc::new(FilePool::new(Arc::new(RealDisk), OPEN_FILES_MAX));
     let log = Arc::new(Log::open(disk, &part.join("log"), store)?);
     let writer = LogWriter::after(&log, None, Settings::default().segment_bytes)?;
-    let mut copier = Copier {
-        writer,
-        log,
-        known,
-        alive: HashMap::new(),
-        gone: BTreeSet::new(),
-        guessed: BTreeSet::new(),
-        commits: 0,
-        records: 0,
-        left_out: 0,
-    };
+    let (alive, gone) = (HashSet::new(), HashSet::new());
+    let mut copier = Copier { writer, log, mend, alive, gone, commits: 0, records: 0, left_out: 0 };
     read(&mut copier)?;
-    copier.finish()?;
+    copier.finish(scanned)?;
     Ok(copier)
 }
 
-/// Writes frames of one log to another.
+/// Writes frames of one log to another, under the same revisions.
 struct Copier {
     writer: LogWriter,
     log: Arc<Log>,
-    /// What is known of the buckets, from all of the log and from the index.
-    known: HashMap<BucketId, (BucketName, Option<BucketConfig>)>,
-    /// The buckets that exist in the new log so far.
-    alive: HashMap<BucketId, BucketName>,
-    gone: BTreeSet<BucketId>,
-    guessed: BTreeSet<BucketName>,
+    mend: Mend,
+    /// The buckets that exist in the new log so far, and those that were deleted again.
+    alive: HashSet<BucketId>,
+    gone: HashSet<BucketId>,
     commits: u64,
     records: u64,
     left_out: u64,
@@ -165,123 +153,75 @@ struct Copier {
 
 impl Copier {
     fn add(&mut self, frame: Frame) -> Result<(), EngineError> {
-        let FrameHeader { kind, bucket, .. } = frame.header;
-        let records: Vec<Record> = frame.records.into_iter().map(|(_, record)| record).collect();
-        let Some(time) = records.first().map(|record| record.time) else { return Ok(()) };
-        let fits = match kind {
-            FrameKind::Mark => return Ok(()),
-            FrameKind::Commit => self.is_alive(bucket, time)?,
-            FrameKind::Bucket => match &records[..] {
-                [record] => self.follow(bucket, record)?,
-                _ => false,
-            },
+        let header = frame.header;
+        if frame.records.is_empty() {
+            return Ok(());
+        }
+        let mut records: Vec<Record> = frame.records.into_iter().map(|(_, record)| record).collect();
+        self.bridge(Revision::new(header.first.get() - 1))?;
+        let fits = match (header.kind, &records[..]) {
+            (FrameKind::Commit | FrameKind::Consumer, _) => self.alive.contains(&header.bucket),
+            (FrameKind::Bucket, [record]) => self.follow(header.bucket, record),
+            _ => false,
         };
         if !fits {
-            self.left_out += 1;
+            self.left_out += u64::from(!self.mend.over.contains(&header.bucket));
             return Ok(());
+        }
+        if header.kind == FrameKind::Bucket
+            && let Some(name) = self.mend.renamed.get(&header.bucket)
+        {
+            let key = bucket_key(name)?;
+            records.iter_mut().for_each(|record| record.key = key.clone());
         }
         self.commits += 1;
         self.records += records.len() as u64;
-        self.append(kind, bucket, records)
+        self.append(header, &records)
     }
 
-    /// Whether there is such a bucket, or could be made one.
-    fn is_alive(&mut self, bucket: BucketId, time: Timestamp) -> Result<bool, EngineError> {
-        if self.gone.contains(&bucket) {
-            return Ok(false);
-        }
-        if self.alive.contains_key(&bucket) {
-            return Ok(true);
-        }
-        let (name, config) = self.known.get(&bucket).cloned().unzip();
-        let name = match name {
-            Some(name) => name,
-            None => self.free_name(bucket)?,
-        };
-        let config = config.flatten().unwrap_or_else(|| BucketConfig {
-            history: HISTORY_MAX.try_into().unwrap_or(BucketConfig::default().history),
-            value_bytes_max: VALUE_BYTES_MAX,
-            ..BucketConfig::default()
-        });
-        self.guessed.insert(name.clone());
-        self.create(bucket, name, encode_config(&config)?, time)?;
-        Ok(true)
-    }
-
-    fn free_name(&self, bucket: BucketId) -> Result<BucketName, EngineError> {
-        let taken = |name: &BucketName| {
-            self.known.values().any(|(known, _)| known == name)
-                || self.alive.values().any(|known| known == name)
-        };
-        let candidates = (1..).map(|attempt: u32| match attempt {
-            1 => format!("salvaged-{}", bucket.0),
-            _ => format!("salvaged-{}-{attempt}", bucket.0),
-        });
-        let mut names = candidates.filter_map(|name| BucketName::parse(name).ok());
-        let free = names.find(|name| !taken(name));
-        free.ok_or_else(|| EngineError::Bug { what: "there is no free name for a bucket".into() })
-    }
-
-    /// Brings what is known up to a record about a bucket; says whether the record is to be copied as it is.
-    fn follow(&mut self, bucket: BucketId, record: &Record) -> Result<bool, EngineError> {
-        let Ok(name) = BucketName::parse(record.key.as_str()) else { return Ok(false) };
+    /// Takes account of a record about a bucket, unless it makes no sense.
+    fn follow(&mut self, bucket: BucketId, record: &Record) -> bool {
         let is_config = decode_config(&record.payload.value).is_some();
-        match (record.kind, self.alive.contains_key(&bucket)) {
-            _ if self.gone.contains(&bucket) => Ok(false),
-            (RecordKind::CreateBucket, false) if is_config => {
-                self.make_way(&name, record.time)?;
-                self.alive.insert(bucket, name);
-                Ok(true)
-            }
-            // Its creation is lost, and nothing was written to it in between.
-            (RecordKind::UpdateBucket, false) if is_config => {
-                self.create(bucket, name, record.payload.value.to_vec(), record.time)?;
-                Ok(true)
-            }
-            (RecordKind::UpdateBucket, true) => Ok(is_config),
-            (RecordKind::DeleteBucket, alive) => {
-                self.alive.remove(&bucket);
-                self.gone.insert(bucket);
-                Ok(alive)
-            }
-            _ => Ok(false),
+        if self.gone.contains(&bucket) || BucketName::parse(record.key.as_str()).is_err() {
+            return false;
+        }
+        match record.kind {
+            RecordKind::CreateBucket => is_config && self.alive.insert(bucket),
+            RecordKind::UpdateBucket => is_config && self.alive.contains(&bucket),
+            RecordKind::DeleteBucket => self.gone.insert(bucket) && self.alive.remove(&bucket),
+            _ => false,
         }
     }
 
-    fn create(
-        &mut self,
-        bucket: BucketId,
-        name: BucketName,
-        config: Vec<u8>,
-        time: Timestamp,
-    ) -> Result<(), EngineError> {
-        self.make_way(&name, time)?;
-        let record = about(RecordKind::CreateBucket, &name, config, time)?;
-        self.alive.insert(bucket, name);
-        self.append(FrameKind::Bucket, bucket, vec![record])
-    }
-
-    /// If there is a bucket of this name, its deletion was lost.
-    fn make_way(&mut self, name: &BucketName, time: Timestamp) -> Result<(), EngineError> {
-        let old = self.alive.iter().find(|(_, alive)| *alive == name).map(|(id, _)| *id);
-        let Some(old) = old else { return Ok(()) };
-        self.alive.remove(&old);
-        self.gone.insert(old);
-        let record = about(RecordKind::DeleteBucket, name, Vec::new(), time)?;
-        self.append(FrameKind::Bucket, old, vec![record])
-    }
-
-    fn append(
-        &mut self,
-        kind: FrameKind,
-        bucket: BucketId,
-        mut records: Vec<Record>,
-    ) -> Result<(), EngineError> {
-        let first = self.writer.last().next();
-        for (record, index) in records.iter_mut().zip(0_u16..) {
-            (record.revision, record.index) = (first.plus(index.into()), index);
+    /// Writes something for each revision up to `last`: what mends a loss, or that there is nothing.
+    fn bridge(&mut self, last: Revision) -> Result<(), EngineError> {
+        while self.writer.last() < last {
+            let first = self.writer.last().next();
+            let durable = Revision::ZERO;
+            let header = |kind, bucket, size| FrameHeader {
+                kind,
+                body_len: 0,
+                records: 0,
+                first,
+                durable,
+                bucket,
+                size,
+            };
+            if let Some((bucket, record)) = self.mend.records.remove(&first) {
+                self.follow(bucket, &record);
+                self.append(header(FrameKind::Bucket, bucket, 1), &[record])?;
+                continue;
+            }
+            let mended = self.mend.records.range(first..).next().map(|(at, _)| *at);
+            let end = mended.map_or(last.next(), |at| at.min(last.next()));
+            let size = u16::try_from(end.get() - first.get()).unwrap_or(u16::MAX);
+            self.append(header(FrameKind::Upkeep, BucketId(0), size), &[])?;
         }
-        self.writer.append(kind, bucket, &records);
+        Ok(())
+    }
+
+    fn append(&mut self, header: FrameHeader, records: &[Record]) -> Result<(), EngineError> {
+        self.writer.append_as(header, records);
         if self.writer.buffered() >= GROUP_BYTES {
             self.writer.write(false)?;
             self.writer.roll_if_full()?;
@@ -289,21 +229,30 @@ impl Copier {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), EngineError> {
+    fn finish(&mut self, scanned: &Scanned) -> Result<(), EngineError> {
+        self.bridge(scanned.last())?;
         self.writer.write(true)?;
+        let floor = floor(scanned);
+        let mut summaries = scanned.summaries.clone();
+        summaries.retain(|bucket, _| self.alive.contains(bucket));
+        if floor > Revision::ZERO {
+            for bucket in &self.alive {
+                let summary = summaries.entry(*bucket).or_default();
+                summary.dropped = summary.dropped.max(floor);
+            }
+        }
+        self.writer.inherit(&summaries, scanned.next_bucket)?;
         self.writer.close()?;
         Ok(())
     }
 }
 
-/// A record about a bucket.
-fn about(
-    kind: RecordKind,
-    name: &BucketName,
-    value: Vec<u8>,
-    time: Timestamp,
-) -> Result<Record, EngineError> {
-    let payload = Payload::plain(Headers::new(), value.into());
-    let (key, revision) = (bucket_key(name)?, Revision::ZERO);
-    Ok(Record { kind, key, revision, time, expires: None, payload, index: 0 })
+/// The newest revision up to which changes may be missing without a trace in the footers.
+fn floor(scanned: &Scanned) -> Revision {
+    let report = &scanned.report;
+    if report.damage_count > DAMAGES_LISTED_MAX as u64 {
+        return scanned.last();
+    }
+    let lost = report.damages.iter().filter_map(|damage| damage.lost).map(|lost| lost.last).max();
+    lost.unwrap_or_default().max(scanned.blind)
 }

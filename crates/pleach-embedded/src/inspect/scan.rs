@@ -1,4 +1,5 @@
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use pleach_engine::{BucketName, EngineError, Revision};
@@ -9,11 +10,12 @@ use super::report::{DAMAGES_LISTED_MAX, Damage, LogReport, Progress, RevisionRan
 use crate::catalog::decode_config;
 use crate::disk::{Disk, RealDisk, io_error};
 use crate::log::{
-    Binding, BucketId, Frame, FrameHeader, FrameKind, RecordKind, Segment, SegmentHeader, StoreId,
+    Binding, BucketId, BucketSummary, Footer, Frame, FrameHeader, FrameKind, FrameSummary, RecordKind,
+    SegmentId, StoreId,
 };
 
-/// What is done with each sound frame; the revision is the first of its segment.
-pub(super) type Visit<'a> = dyn FnMut(Revision, Frame) -> Result<(), EngineError> + 'a;
+/// What is done with each sound frame of a segment.
+pub(super) type Visit<'a> = dyn FnMut(SegmentId, Frame) -> Result<(), EngineError> + 'a;
 
 /// How much of a damaged place is searched for keys.
 const DAMAGE_BYTES_READ_MAX: u64 = 1024 * 1024;
@@ -28,6 +30,12 @@ pub(super) struct Scanned {
     pub(super) expected: Revision,
     /// Where the last sound frame ends.
     pub(super) end: (PathBuf, u64),
+    /// What the footers know of each bucket, though the records may be gone.
+    pub(super) summaries: BTreeMap<BucketId, BucketSummary>,
+    /// Higher than the number of any bucket that the footers know of.
+    pub(super) next_bucket: BucketId,
+    /// Up to here changes may have been cleaned away that no footer tells of, because it cannot be read.
+    pub(super) blind: Revision,
 }
 
 impl Scanned {
@@ -56,30 +64,69 @@ pub(super) fn scan(
 ) -> Result<Scanned, EngineError> {
     let directory = directory.join("log");
     let names = RealDisk.list(&directory).map_err(io_error("list", &directory))?;
-    let mut firsts: Vec<Revision> = names.iter().filter_map(|name| Segment::first_of(name)).collect();
-    firsts.sort_unstable();
+    let mut ids: Vec<SegmentId> = names.iter().filter_map(|name| SegmentId::parse(name)).collect();
+    // Of those that begin at the same revision, the one cleaned last comes first, and reaches furthest.
+    ids.sort_unstable_by_key(|id| (id.first, Reverse(id.generation)));
     let mut total = 0;
-    for first in &firsts {
-        let path = directory.join(Segment::file_name(*first));
+    for id in &ids {
+        let path = directory.join(id.file_name());
         total += std::fs::metadata(&path).map_err(io_error("read", &path))?.len();
     }
-    let report = LogReport { segments: firsts.len() as u64, bytes: total, ..LogReport::default() };
+    let report = LogReport { segments: ids.len() as u64, bytes: total, ..LogReport::default() };
     let expected = Revision::new(1);
-    let scanned = Scanned { report, names: HashMap::new(), expected, end: (directory.clone(), 0) };
-    let mut scan = Scan { scanned, store, pending: None, alive: HashSet::new(), visit };
-    let (mut before, mut done) = (None, 0);
-    for (at, first) in firsts.iter().enumerate() {
-        let mut file = SegmentFile::open(&RealDisk, &directory, *first)?;
+    let scanned = Scanned {
+        report,
+        names: HashMap::new(),
+        expected,
+        end: (directory.clone(), 0),
+        summaries: BTreeMap::new(),
+        next_bucket: BucketId::default(),
+        blind: Revision::ZERO,
+    };
+    let was_cleaned = ids.iter().any(|id| id.generation > 0);
+    let counted = Footer::default();
+    let (alive, is_blind) = (HashSet::new(), false);
+    let mut scan = Scan { scanned, store, pending: None, alive, was_cleaned, counted, is_blind, visit };
+    let (mut before, mut done): (Option<Before>, u64) = (None, 0);
+    for (at, id) in ids.iter().enumerate() {
+        let mut file = SegmentFile::open(&RealDisk, &directory, *id)?;
         let mut report = |offset: u64| progress(Progress { step, done: done + offset, total });
         report(0);
+        if before.as_ref().is_some_and(|before| before.covers(*id)) {
+            done += file.len;
+            continue;
+        }
         if let Some(binding) = scan.begin(&file, before.as_ref()) {
-            scan.frames(&mut file, binding, at + 1 == firsts.len(), &mut report)?;
+            scan.frames(&mut file, binding, at + 1 == ids.len(), &mut report)?;
         }
         done += file.len;
-        before = Some((*first, file.len, file.path));
+        scan.take_up(&file);
+        before = Some(Before {
+            id: *id,
+            len: file.len,
+            last: file.footer.map(|footer| footer.last),
+            path: file.path,
+        });
     }
     progress(Progress { step, done, total });
     Ok(scan.scanned)
+}
+
+/// The segment before the one that is looked at.
+struct Before {
+    id: SegmentId,
+    len: u64,
+    /// Its last revision, if it says so.
+    last: Option<Revision>,
+    path: PathBuf,
+}
+
+impl Before {
+    /// Whether it was made from the segment `id` by cleaning, and has taken its place.
+    fn covers(&self, id: SegmentId) -> bool {
+        let cleaned = self.id.generation > 0;
+        id.first == self.id.first || (cleaned && self.last.is_some_and(|last| id.first <= last))
+    }
 }
 
 struct Scan<'a, 'b> {
@@ -89,12 +136,18 @@ struct Scan<'a, 'b> {
     pending: Option<usize>,
     /// The buckets there are at this point of the log.
     alive: HashSet<BucketId>,
+    /// Whether records may be missing because they were cleaned away.
+    was_cleaned: bool,
+    /// What the sound frames of the segment amount to.
+    counted: Footer,
+    /// Whether the segment before was cleaned, and cannot tell of what.
+    is_blind: bool,
     visit: &'a mut Visit<'b>,
 }
 
 impl Scan<'_, '_> {
     /// Checks that a segment follows the one before. Returns what its frames are bound to, if they can be read.
-    fn begin(&mut self, file: &SegmentFile, before: Option<&(Revision, u64, PathBuf)>) -> Option<Binding> {
+    fn begin(&mut self, file: &SegmentFile, before: Option<&Before>) -> Option<Binding> {
         let fault = file.header_fault(self.store);
         let foreign =
             matches!((&file.header, self.store), (Ok(header), Some(store)) if header.store != store);
@@ -105,10 +158,13 @@ impl Scan<'_, '_> {
             self.store = self.store.or(Some(header.store));
             self.check_chain(file, header.previous, before);
         }
-        self.reach(file.first, &file.path, 0);
+        self.reach(file.id.first, &file.path, 0);
+        if std::mem::take(&mut self.is_blind) {
+            self.scanned.blind = self.scanned.last();
+        }
         let Some(what) = fault else { return file.binding };
         let binding = file.binding.filter(|_| !foreign);
-        let length = if binding.is_some() { SegmentHeader::BYTES.min(file.len) } else { file.len };
+        let length = if binding.is_some() { file.frames_at.min(file.len) } else { file.len };
         self.damage(&file.path, 0, Some(length), what, binding.is_none());
         binding
     }
@@ -117,21 +173,41 @@ impl Scan<'_, '_> {
         &mut self,
         file: &SegmentFile,
         previous: Option<(Revision, u64)>,
-        before: Option<&(Revision, u64, PathBuf)>,
+        before: Option<&Before>,
     ) {
-        match (previous, before) {
-            (None, None) => {}
-            (Some((expected, len)), Some((first, found, path))) if expected == *first => {
-                if len != *found {
+        let missing = |scan: &mut Self, first: Revision, len: Option<u64>| {
+            let path = file.path.with_file_name(SegmentId::new(first).file_name());
+            scan.damage(&path, 0, len, "the segment is missing".into(), true);
+        };
+        let Some(before) = before else {
+            if file.id.first > Revision::new(1) {
+                let (first, len) =
+                    previous.map_or((Revision::new(1), None), |(first, len)| (first, Some(len)));
+                missing(self, first, len);
+            }
+            return;
+        };
+        if before.id.generation > 0 {
+            match before.last {
+                None => {
+                    let what = "the segment has lost its end".into();
+                    self.damage(&before.path, before.len, None, what, true);
+                }
+                Some(last) if last.next() != file.id.first => missing(self, last.next(), None),
+                Some(_) => {}
+            }
+            return;
+        }
+        match previous {
+            Some((first, len)) if first == before.id.first => {
+                if len != before.len {
+                    let found = before.len;
                     let what = format!("the segment should have {len} bytes and has {found}");
-                    self.damage(path, len.min(*found), None, what, *found < len);
+                    self.damage(&before.path, len.min(found), None, what, found < len);
                 }
             }
-            (Some((expected, len)), _) => {
-                let path = file.path.with_file_name(Segment::file_name(expected));
-                self.damage(&path, 0, Some(len), "the segment is missing".into(), true);
-            }
-            (None, Some(_)) => {
+            Some((first, len)) => missing(self, first, Some(len)),
+            None => {
                 let what = "the segment says it is the first, and is not".into();
                 self.damage(&file.path, 48, Some(16), what, false);
             }
@@ -145,7 +221,9 @@ impl Scan<'_, '_> {
         is_last: bool,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), EngineError> {
-        let mut offset = SegmentHeader::BYTES;
+        let mut offset = file.frames_at;
+        let damages = self.scanned.report.damage_count;
+        self.counted = Footer::empty(file.id.first);
         while offset < file.len {
             let header = file.frame_header(binding, offset)?;
             let whole = header.filter(|header| offset + header.frame_len() <= file.len);
@@ -170,7 +248,32 @@ impl Scan<'_, '_> {
             progress(offset.min(file.len));
         }
         self.scanned.end = (file.path.clone(), offset.min(file.len));
+        // Whoever reads one bucket believes the footer.
+        let is_damaged = self.scanned.report.damage_count > damages;
+        if let Some(footer) = file.footer.as_ref().filter(|footer| !is_damaged && !footer.fits(&self.counted))
+        {
+            let what =
+                format!("the footer is not that of the segment, which ends at revision {}", footer.last);
+            self.damage(&file.path, file.len, Some(0), what, false);
+        }
         Ok(())
+    }
+
+    /// Takes account of what a segment says about its buckets.
+    fn take_up(&mut self, file: &SegmentFile) {
+        let scanned = &mut self.scanned;
+        let Some(footer) = &file.footer else {
+            if file.id.generation > 0 {
+                (scanned.blind, self.is_blind) = (scanned.last(), true);
+            }
+            return;
+        };
+        scanned.next_bucket = scanned.next_bucket.max(footer.next_bucket);
+        for (bucket, summary) in &footer.buckets {
+            if summary.dropped.max(summary.forgotten) > Revision::ZERO {
+                scanned.summaries.entry(*bucket).or_default().inherit(summary);
+            }
+        }
     }
 
     /// Whether nothing after `offset` was written when something newer than the last sound frame had been
@@ -182,18 +285,28 @@ impl Scan<'_, '_> {
 
     fn sound(&mut self, file: &SegmentFile, frame: Frame, offset: u64) -> Result<(), EngineError> {
         let FrameHeader { kind, first, bucket, .. } = frame.header;
-        if kind == FrameKind::Mark {
-            self.reach(first.next(), &file.path, offset);
+        if matches!(kind, FrameKind::Mark | FrameKind::Footer) {
+            if file.id.generation == 0 || self.pending.is_some() {
+                self.reach(first.next(), &file.path, offset);
+            }
+            self.scanned.expected = self.scanned.expected.max(first.next());
         } else if first < self.scanned.expected {
             let what = format!("revision {first} comes for the second time");
             self.damage(&file.path, offset, Some(frame.header.frame_len()), what, false);
             return Ok(());
         } else {
-            self.reach(first, &file.path, offset);
+            // Between the frames of a cleaned segment, revisions are missing with good reason, unless something
+            // there was found to be damaged.
+            if file.id.generation == 0 || self.pending.is_some() {
+                self.reach(first, &file.path, offset);
+            }
             self.scanned.expected = frame.header.last().next();
             let first = self.scanned.report.revisions.map_or(first, |revisions| revisions.first);
             let last = frame.header.last();
             self.scanned.report.revisions = Some(RevisionRange { first, last });
+        }
+        if !matches!(kind, FrameKind::Mark | FrameKind::Footer) {
+            self.counted.add(&FrameSummary::of(&frame, offset));
         }
         self.scanned.report.frames += 1;
         self.scanned.report.records += frame.records.len() as u64;
@@ -207,22 +320,25 @@ impl Scan<'_, '_> {
                 frame.records.iter().filter_map(|(_, record)| BucketName::parse(record.key.as_str()).ok());
             self.scanned.names.extend(names.map(|name| (bucket, name)));
         }
-        (self.visit)(file.first, frame)
+        (self.visit)(file.id, frame)
     }
 
     /// Whether a frame makes sense after those before it.
     fn fits(&mut self, frame: &Frame) -> bool {
         let bucket = frame.header.bucket;
         match (frame.header.kind, &frame.records[..]) {
-            (FrameKind::Mark, _) => true,
-            (FrameKind::Commit, _) => self.alive.contains(&bucket),
+            (FrameKind::Mark | FrameKind::Footer | FrameKind::Upkeep, _) => true,
+            // What is left of a bucket that was deleted may have lost its creation already.
+            (FrameKind::Commit | FrameKind::Consumer, _) => self.was_cleaned || self.alive.contains(&bucket),
             (FrameKind::Bucket, [(_, record)]) => {
                 let is_config = || decode_config(&record.payload.value).is_some();
                 BucketName::parse(record.key.as_str()).is_ok()
                     && match record.kind {
                         RecordKind::CreateBucket => is_config() && self.alive.insert(bucket),
-                        RecordKind::UpdateBucket => is_config() && self.alive.contains(&bucket),
-                        RecordKind::DeleteBucket => self.alive.remove(&bucket),
+                        RecordKind::UpdateBucket => {
+                            is_config() && (self.was_cleaned || self.alive.contains(&bucket))
+                        }
+                        RecordKind::DeleteBucket => self.alive.remove(&bucket) || self.was_cleaned,
                         _ => false,
                     }
             }
@@ -239,10 +355,16 @@ impl Scan<'_, '_> {
         offset: u64,
     ) -> Result<u64, EngineError> {
         let len = header.frame_len();
-        self.reach(header.first, &file.path, offset);
+        if file.id.generation == 0 || self.pending.is_some() {
+            self.reach(header.first, &file.path, offset);
+        }
         let bytes = file.at(offset, usize::try_from(len).unwrap_or(usize::MAX))?;
-        let what = refused(file, "a commit is unreadable");
-        let fresh = header.first >= self.scanned.expected && header.kind != FrameKind::Mark;
+        let what = match header.kind {
+            FrameKind::Footer => refused(file, "the segment's footer is unreadable"),
+            _ => refused(file, "a commit is unreadable"),
+        };
+        let has_revision = !matches!(header.kind, FrameKind::Mark | FrameKind::Footer);
+        let fresh = header.first >= self.scanned.expected && has_revision;
         self.scanned.add(Damage {
             path: file.path.clone(),
             offset,

@@ -29,7 +29,7 @@ impl Tally {
             match frame.header.kind {
                 FrameKind::Bucket => self.bucket(frame.header.bucket, record),
                 FrameKind::Commit => self.record(frame.header.bucket, record),
-                FrameKind::Mark => {}
+                FrameKind::Mark | FrameKind::Upkeep | FrameKind::Footer | FrameKind::Consumer => {}
             }
         }
     }
@@ -60,7 +60,7 @@ impl Tally {
     }
 
     fn record(&mut self, id: BucketId, record: &Record) {
-        if record.kind == RecordKind::Compact || self.too_many {
+        if record.kind == RecordKind::Compact || record.faded || self.too_many {
             return;
         }
         let values = &mut self.buckets.entry(id).or_default().values;

@@ -7,6 +7,7 @@ use super::report::{Damage, IndexReport, Progress, RevisionRange, Step, VerifyRe
 use super::scan::{Scanned, scan};
 use super::tally::Tally;
 use super::view::{Opening, View};
+use crate::log::Frame;
 
 /// Reads every byte of the log of the store in `directory`, and compares the index with it. Nothing is changed,
 /// not even a torn tail is cut.
@@ -23,7 +24,7 @@ pub fn verify(
 ) -> Result<VerifyReport, EngineError> {
     let directory = directory.as_ref();
     let closed = Closed::lock(directory)?;
-    let (scanned, opening) = read(directory, &closed, progress)?;
+    let (scanned, opening) = read(directory, &closed, progress, &mut |_| {})?;
     let log = scanned.report;
     let index = match opening {
         Opening::Absent => IndexReport::Absent,
@@ -39,16 +40,19 @@ pub fn verify(
     Ok(VerifyReport { log, index })
 }
 
-/// Reads the log, and asks the index whether it knows of anything that the log does not have.
+/// Reads the log, of which `see` gets every sound frame, and asks the index whether it knows of anything that the
+/// log does not have.
 pub(super) fn read(
     directory: &Path,
     closed: &Closed,
     progress: &mut dyn FnMut(Progress),
+    see: &mut dyn FnMut(&Frame),
 ) -> Result<(Scanned, Opening), EngineError> {
     let mut tally = Tally::default();
     let store = closed.store.as_ref().ok().copied();
     let mut scanned = scan(directory, store, Step::ReadLog, progress, &mut |_, frame| {
         tally.see(&frame);
+        see(&frame);
         Ok(())
     })?;
     tally.finish(&mut scanned.report);

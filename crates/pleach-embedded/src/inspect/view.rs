@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,11 +10,14 @@ use pleach_engine::{BucketConfig, BucketName, EngineError, Key, Revision};
 use super::report::{IndexCheck, LOST_KEYS_LISTED_MAX, Progress, Step};
 use super::scan::scan;
 use crate::catalog::{Bucket, decode_config};
+use crate::consumers::{Consumer, decode_info};
 use crate::core::op_of;
 use crate::disk::{RealDisk, io_error};
 use crate::file_pool::{FilePool, OPEN_FILES_MAX};
-use crate::index::{Head, INLINE_BYTES_MAX, Index as _, IndexKey, LsmIndex, Meta, ReadAt, key_of_head};
-use crate::log::{BucketId, Frame, FrameKind, Log, Position, Record, RecordKind, StoreId};
+use crate::index::{
+    Head, INLINE_BYTES_MAX, Index as _, IndexKey, LsmIndex, Meta, Past, ReadAt, bucket_of, key_of_head,
+};
+use crate::log::{BucketId, Frame, FrameKind, Log, Position, Record, RecordKind, SegmentId, StoreId};
 use crate::random;
 
 /// How much of the index is kept in memory while it is compared.
@@ -22,6 +25,10 @@ const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Keys with a fault are counted once each up to this many, and then once a record.
 const FAULTS_REMEMBERED_MAX: usize = 100_000;
+
+/// Up to so many keys that are not in the index are remembered until the log says that they were forgotten; any
+/// more are taken to be.
+const ABSENT_REMEMBERED_MAX: usize = 1_000_000;
 
 /// What became of an attempt to open the index.
 pub(super) enum Opening {
@@ -89,11 +96,13 @@ impl View {
         directory: &Path,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<IndexCheck, EngineError> {
-        let check = IndexCheck { applied: self.meta.applied, ..IndexCheck::default() };
-        let mut comparison = Comparison { view: self, check, faulty: HashSet::new(), exact: 0 };
+        let disk = Arc::new(FilePool::new(Arc::new(RealDisk), OPEN_FILES_MAX));
+        let log = Log::open(disk, &directory.join("log"), self.meta.store)?;
+        let mut comparison = Comparison::new(self, log);
         let compared = catch_unwind(AssertUnwindSafe(|| {
             comparison.compare_records(directory, progress)?;
-            comparison.compare_heads(directory)
+            comparison.compare_consumers()?;
+            comparison.compare_heads()
         }));
         compared.unwrap_or_else(|_| Err(unreadable("its files make no sense")))?;
         Ok(comparison.check)
@@ -107,10 +116,23 @@ impl View {
 
 struct Comparison<'a> {
     view: &'a View,
+    log: Log,
     check: IndexCheck,
+    buckets: HashMap<BucketId, Found>,
+    consumers: BTreeMap<(BucketId, String), Option<Consumer>>,
+    /// Keys that are in the log and not in the index, which may be because they were forgotten later.
+    absent: HashSet<(BucketId, Key)>,
     faulty: HashSet<(BucketId, Key)>,
     /// How many heads are exactly what the newest record of their key says.
     exact: u64,
+}
+
+/// A bucket as the log has it.
+struct Found {
+    name: BucketName,
+    config: Option<BucketConfig>,
+    /// The newest revision that forgets a key.
+    forgotten: Revision,
 }
 
 enum Fault {
@@ -119,71 +141,160 @@ enum Fault {
     Wrong,
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    fn new(view: &'a View, log: Log) -> Self {
+        Self {
+            view,
+            log,
+            check: IndexCheck { applied: view.meta.applied, ..IndexCheck::default() },
+            buckets: HashMap::new(),
+            consumers: BTreeMap::new(),
+            absent: HashSet::new(),
+            faulty: HashSet::new(),
+            exact: 0,
+        }
+    }
+
     /// Looks every record of the log up in the index.
     fn compare_records(
         &mut self,
         directory: &Path,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), EngineError> {
-        let mut buckets: HashMap<BucketId, (BucketName, Option<BucketConfig>)> = HashMap::new();
         let store = Some(self.view.meta.store);
         scan(directory, store, Step::CheckIndex, progress, &mut |segment, frame| {
             if frame.header.last() > self.view.meta.applied {
                 return Ok(());
             }
             match frame.header.kind {
-                FrameKind::Bucket => follow_buckets(&mut buckets, &frame),
+                FrameKind::Bucket => self.follow_bucket(&frame),
+                FrameKind::Consumer => self.follow_consumer(&frame),
                 FrameKind::Commit if self.view.buckets.contains_key(&frame.header.bucket) => {
                     self.compare_frame(segment, &frame)?;
                 }
-                FrameKind::Commit | FrameKind::Mark => {}
+                _ => {}
             }
             Ok(())
         })?;
-        let found = &self.view.buckets;
-        let wrong = buckets.iter().filter(|(id, (name, config))| {
-            !found.get(id).is_some_and(|bucket| {
-                bucket.name == *name && config.as_ref().is_some_and(|config| *config == *bucket.config())
+        for (bucket, key) in std::mem::take(&mut self.absent) {
+            self.fault(bucket, &key, &Fault::Missing);
+        }
+        let (known, found) = (&self.view.buckets, &self.buckets);
+        let fits = |(id, found): &(&BucketId, &Found)| {
+            known.get(id).is_some_and(|bucket| {
+                bucket.name == found.name
+                    && found.config.as_ref() == Some(&*bucket.config())
+                    && bucket.forgotten() >= found.forgotten
             })
-        });
-        let surplus = found.keys().filter(|id| !buckets.contains_key(id));
-        self.check.buckets_wrong = (wrong.count() + surplus.count()) as u64;
+        };
+        let wrong = found.iter().filter(|found| !fits(found)).count();
+        let surplus = known.keys().filter(|id| !found.contains_key(id)).count();
+        self.check.buckets_wrong = (wrong + surplus) as u64;
         Ok(())
     }
 
-    fn compare_frame(&mut self, segment: Revision, frame: &Frame) -> Result<(), EngineError> {
+    fn compare_frame(&mut self, segment: SegmentId, frame: &Frame) -> Result<(), EngineError> {
         let bucket = frame.header.bucket;
+        let forgotten = self.view.buckets.get(&bucket).map(|bucket| bucket.forgotten()).unwrap_or_default();
         for (offset, record) in &frame.records {
-            if op_of(record.kind).is_none() {
+            if record.forgets_its_key() {
+                self.absent.remove(&(bucket, record.key.clone()));
+                if let Some(found) = self.buckets.get_mut(&bucket) {
+                    found.forgotten = record.revision;
+                }
+            }
+            if op_of(record.kind).is_none() || record.faded {
                 continue;
             }
             let len = u32::try_from(record.encoded_len()).unwrap_or(u32::MAX);
             let position = Position { segment, offset: *offset, len };
             match self.view.head(bucket, &record.key)? {
+                None if record.revision < forgotten => {
+                    if self.absent.len() < ABSENT_REMEMBERED_MAX {
+                        self.absent.insert((bucket, record.key.clone()));
+                    }
+                }
                 None => self.fault(bucket, &record.key, &Fault::Missing),
                 Some(None) => self.fault(bucket, &record.key, &Fault::Wrong),
                 Some(Some(head)) if head.revision > record.revision => {}
                 Some(Some(head)) if head.revision < record.revision => {
                     self.fault(bucket, &record.key, &Fault::Stale);
                 }
-                Some(Some(head)) if fits(&head, position, record) => self.exact += 1,
+                Some(Some(head)) if fits(&head, record) && self.is_at(&head, position, record) => {
+                    self.exact += 1;
+                }
                 Some(Some(_)) => self.fault(bucket, &record.key, &Fault::Wrong),
             }
         }
         Ok(())
     }
 
+    /// Whether a head points to its record, here or where it was before it was moved.
+    fn is_at(&self, head: &Head, position: Position, record: &Record) -> bool {
+        head.position == position
+            || self.log.read(head.position, &record.key, record.revision).is_ok_and(|found| {
+                found.is_some_and(|found| found.payload == record.payload && found.kind == record.kind)
+            })
+    }
+
+    fn follow_bucket(&mut self, frame: &Frame) {
+        let id = frame.header.bucket;
+        for (_, record) in &frame.records {
+            let Ok(name) = BucketName::parse(record.key.as_str()) else { continue };
+            if record.kind == RecordKind::DeleteBucket {
+                self.buckets.remove(&id);
+                self.consumers.retain(|(bucket, _), _| *bucket != id);
+                continue;
+            }
+            let forgotten = self.buckets.get(&id).map(|found| found.forgotten).unwrap_or_default();
+            let config = decode_config(&record.payload.value);
+            self.buckets.insert(id, Found { name, config, forgotten });
+        }
+    }
+
+    fn follow_consumer(&mut self, frame: &Frame) {
+        for (_, record) in &frame.records {
+            let place = (frame.header.bucket, record.key.to_string());
+            if record.kind == RecordKind::DeleteConsumer {
+                self.consumers.remove(&place);
+                continue;
+            }
+            let info = decode_info(record.key.as_str(), record.payload.value.clone());
+            self.consumers.insert(place, info.map(|info| Consumer { info, revision: record.revision }));
+        }
+    }
+
+    /// Compares the consumers that the log came to with those in the index.
+    fn compare_consumers(&mut self) -> Result<(), EngineError> {
+        // Of a bucket that was deleted, what came before may be left.
+        self.consumers.retain(|(bucket, _), _| self.buckets.contains_key(bucket));
+        let start = IndexKey::consumers();
+        let end = Bound::Excluded(IndexKey::after(&start));
+        let mut right = 0;
+        for item in self.view.index.range(Bound::Included(start), end, ReadAt::Newest) {
+            let (key, bytes) = item?;
+            let place =
+                bucket_of(&key).and_then(|(bucket, name)| Some((bucket, std::str::from_utf8(name).ok()?)));
+            let (bucket, name) = place.ok_or_else(|| unreadable("the name of a consumer is none"))?;
+            let known = Consumer::decode(name, bytes);
+            let found = self.consumers.get(&(bucket, name.to_owned()));
+            if known.is_some() && found == Some(&known) {
+                right += 1;
+            } else {
+                self.check.consumers_wrong += u64::from(found.is_none());
+            }
+        }
+        self.check.consumers_wrong += self.consumers.len() as u64 - right;
+        Ok(())
+    }
+
     /// Looks up in the log whatever the heads point to.
-    fn compare_heads(&mut self, directory: &Path) -> Result<(), EngineError> {
-        let disk = Arc::new(FilePool::new(Arc::new(RealDisk), OPEN_FILES_MAX));
-        let log = Log::open(disk, &directory.join("log"), self.view.meta.store)?;
-        let is_there = |position, key: &Key, revision| log.read(position, key, revision).is_ok();
+    fn compare_heads(&mut self) -> Result<(), EngineError> {
         for id in self.view.buckets.keys().copied() {
             self.each_head(id, |comparison, key, head| {
                 comparison.check.heads += 1;
-                let sound =
-                    |head: &Head| head.past.iter().all(|past| is_there(past.position, &key, past.revision));
+                let is_there = |past: &Past| comparison.is_there(past.position, &key, past.revision);
+                let sound = |head: &Head| head.past.iter().all(is_there);
                 if !head.as_ref().is_some_and(sound) {
                     comparison.fault(id, &key, &Fault::Wrong);
                 }
@@ -195,12 +306,16 @@ impl Comparison<'_> {
         // Some are not the newest record of anything: those that are of no record at all are found by reading.
         for id in self.view.buckets.keys().copied() {
             self.each_head(id, |comparison, key, head| {
-                if !head.is_some_and(|head| is_there(head.position, &key, head.revision)) {
+                if !head.is_some_and(|head| comparison.is_there(head.position, &key, head.revision)) {
                     comparison.fault(id, &key, &Fault::Wrong);
                 }
             })?;
         }
         Ok(())
+    }
+
+    fn is_there(&self, position: Position, key: &Key, revision: Revision) -> bool {
+        self.log.read(position, key, revision).is_ok_and(|record| record.is_some())
     }
 
     fn each_head(
@@ -235,25 +350,14 @@ impl Comparison<'_> {
     }
 }
 
-fn fits(head: &Head, position: Position, record: &Record) -> bool {
+fn fits(head: &Head, record: &Record) -> bool {
     let inline = record.payload.encoded_len() <= INLINE_BYTES_MAX;
     let same_payload =
         if inline { head.payload == record.payload } else { head.payload.headers == record.payload.headers };
     Some(head.op) == op_of(record.kind)
         && (head.time, head.expires) == (record.time, record.expires)
-        && (head.position, head.inline) == (position, inline)
+        && head.inline == inline
         && same_payload
-}
-
-fn follow_buckets(buckets: &mut HashMap<BucketId, (BucketName, Option<BucketConfig>)>, frame: &Frame) {
-    for (_, record) in &frame.records {
-        let Ok(name) = BucketName::parse(record.key.as_str()) else { continue };
-        if record.kind == RecordKind::DeleteBucket {
-            buckets.remove(&frame.header.bucket);
-        } else {
-            buckets.insert(frame.header.bucket, (name, decode_config(&record.payload.value)));
-        }
-    }
 }
 
 fn unreadable(what: &str) -> EngineError {

@@ -1,6 +1,7 @@
 use bytes::{BufMut, Bytes};
 use pleach_engine::Revision;
 
+use super::footer::Footer;
 use super::record::Record;
 use super::{Binding, BucketId};
 
@@ -14,11 +15,20 @@ pub(crate) enum FrameKind {
     Bucket = 2,
     /// No records: says that everything before was synced, as when a store is closed.
     Mark = 3,
+    /// No records: a revision that the index was changed under without any change to what it says, as when
+    /// records have moved.
+    Upkeep = 4,
+    /// The end of a finished segment: what it holds.
+    Footer = 5,
+    /// One record that creates, moves or deletes a consumer.
+    Consumer = 6,
 }
 
 impl FrameKind {
     fn from_code(code: u8) -> Option<Self> {
-        [Self::Commit, Self::Bucket, Self::Mark].into_iter().find(|kind| *kind as u8 == code)
+        [Self::Commit, Self::Bucket, Self::Mark, Self::Upkeep, Self::Footer, Self::Consumer]
+            .into_iter()
+            .find(|kind| *kind as u8 == code)
     }
 }
 
@@ -30,7 +40,7 @@ pub(crate) struct FrameHeader {
     pub(crate) body_len: u32,
     /// How many records the frame holds.
     pub(crate) records: u16,
-    /// The revision of the batch's first record; for a mark, the last revision before it.
+    /// The revision of the batch's first record; for a mark or a footer, the last revision before it.
     pub(crate) first: Revision,
     /// The newest revision known to be synced when this frame was written. Whatever comes before it in
     /// the log and is not readable is damage, not the torn end of an unfinished write.
@@ -55,7 +65,7 @@ impl FrameHeader {
         padded(Self::BYTES + self.body_len as usize) as u64
     }
 
-    fn encode(&self, to: &mut [u8], binding: u32) {
+    pub(super) fn encode(&self, to: &mut [u8], binding: u32) {
         let mut header = Vec::with_capacity(Self::BYTES);
         header.put_u32_le(Self::MAGIC);
         header.put_u32_le(0);
@@ -106,14 +116,14 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// Appends a frame to `to`, whose next byte goes to `offset` of the segment. The header's lengths are
-    /// filled in. Returns where each record begins and how long it is.
+    /// filled in. Returns the header, and where each record begins and how long it is.
     pub(crate) fn encode(
         mut header: FrameHeader,
         records: &[Record],
         to: &mut Vec<u8>,
         binding: Binding,
         offset: u64,
-    ) -> Vec<(u64, usize)> {
+    ) -> (FrameHeader, Vec<(u64, usize)>) {
         let start = to.len();
         to.resize(start + FrameHeader::BYTES, 0);
         let mut places = Vec::with_capacity(records.len());
@@ -128,7 +138,7 @@ impl Frame {
         header.records = u16::try_from(records.len()).unwrap_or(u16::MAX);
         header.encode(&mut to[start..start + FrameHeader::BYTES], binding.of(offset, Revision::ZERO));
         to.resize(start + padded(to.len() - start), 0);
-        places
+        (header, places)
     }
 
     /// Reads the records of a frame whose header has been read. None means that the bytes are damaged.
@@ -138,6 +148,11 @@ impl Frame {
         binding: Binding,
         offset: u64,
     ) -> Option<Self> {
+        if header.kind == FrameKind::Footer {
+            let place = offset + FrameHeader::BYTES as u64;
+            Footer::decode(&body, binding.of(place, header.first))?;
+            return Some(Self { header, records: Vec::new() });
+        }
         let mut records = Vec::with_capacity(header.records.into());
         let mut place = offset + FrameHeader::BYTES as u64;
         while !body.is_empty() {

@@ -1,6 +1,9 @@
 //! The log: every commit, in order, in checksummed segments. `docs/formats/log.md` draws its bytes.
 
+mod chain;
+mod footer;
 mod frame;
+mod frames;
 mod reader;
 mod record;
 mod segment;
@@ -9,14 +12,16 @@ mod tail;
 mod tests;
 mod writer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use pleach_engine::{EngineError, Key, Revision};
 
+pub(crate) use footer::{BucketSummary, Footer, FrameSummary};
 pub(crate) use frame::{FRAME_ALIGNMENT, Frame, FrameHeader, FrameKind};
+pub(crate) use frames::SegmentFrames;
 pub(crate) use reader::LogReader;
 pub(crate) use record::{FLAG_EXPIRES, Payload, Record, RecordKind, take, take_u64};
 pub(crate) use segment::{Segment, SegmentHeader};
@@ -24,6 +29,12 @@ pub(crate) use tail::Tail;
 pub(crate) use writer::{LogWriter, WriteError};
 
 use crate::disk::{Disk, io_error};
+
+/// A small log has small segments, so that little of it waits for a segment to be finished: this part of it.
+const SEGMENTS_AT_LEAST: u64 = 32;
+
+/// But no smaller than this.
+const SEGMENT_BYTES_MIN: u64 = 2 * 1024 * 1024;
 
 /// The largest value any bucket takes.
 pub(crate) const VALUE_BYTES_MAX: u32 = 64 * 1024 * 1024;
@@ -48,11 +59,46 @@ impl fmt::Debug for StoreId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BucketId(pub(crate) u32);
 
+/// Tells segments apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SegmentId {
+    /// No record in it has a lower revision.
+    pub(crate) first: Revision,
+    /// How often what is there was cleaned: a segment of a later generation takes the place of earlier ones.
+    pub(crate) generation: u32,
+}
+
+impl SegmentId {
+    /// The first segment that is written for a revision.
+    pub(crate) fn new(first: Revision) -> Self {
+        Self { first, generation: 0 }
+    }
+
+    /// The name of its file; names sort as revisions do.
+    pub(crate) fn file_name(self) -> String {
+        match self.generation {
+            0 => format!("{:020}.log", self.first.get()),
+            generation => format!("{:020}-{generation}.log", self.first.get()),
+        }
+    }
+
+    /// What a file name says about the segment in it, if it is the name of one.
+    pub(crate) fn parse(file_name: &str) -> Option<Self> {
+        let name = file_name.strip_suffix(".log")?;
+        let (digits, generation) = name.split_once('-').map_or((name, Some(0)), |(digits, generation)| {
+            (digits, generation.parse().ok().filter(|generation| *generation > 0))
+        });
+        let first = Some(digits).filter(|digits| digits.len() == 20)?.parse().ok()?;
+        let id = Self { first: Revision::new(first), generation: generation? };
+        // Signs and leading zeros would be other names for the same segment.
+        (id.file_name() == file_name).then_some(id)
+    }
+}
+
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// The first revision of its segment.
-    pub(crate) segment: Revision,
+    pub(crate) segment: SegmentId,
     pub(crate) offset: u64,
     pub(crate) len: u32,
 }
@@ -83,13 +129,21 @@ impl Binding {
     }
 }
 
-/// The segments of a store.
+/// The segments of a store. Together they hold every revision from the first on, each in one of them.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) directory: PathBuf,
     pub(crate) store: StoreId,
-    segments: RwLock<BTreeMap<Revision, Arc<Segment>>>,
+    segments: RwLock<Segments>,
+}
+
+#[derive(Debug, Default)]
+struct Segments {
+    /// By their first revision.
+    current: BTreeMap<Revision, Arc<Segment>>,
+    /// Those that cleaned ones took the place of, as long as someone may need them.
+    replaced: HashMap<SegmentId, Arc<Segment>>,
 }
 
 impl Log {
@@ -97,110 +151,131 @@ impl Log {
     /// looked at.
     pub(crate) fn open(disk: Arc<dyn Disk>, directory: &Path, store: StoreId) -> Result<Self, EngineError> {
         let names = disk.list(directory).map_err(io_error("list", directory))?;
-        let mut segments = BTreeMap::new();
-        for first in names.iter().filter_map(|name| Segment::first_of(name)) {
-            let segment = Segment::open(&*disk, directory.join(Segment::file_name(first)))?;
+        let mut found = Vec::new();
+        for id in names.iter().filter_map(|name| SegmentId::parse(name)) {
+            let segment = Segment::open(&*disk, directory.join(id.file_name()))?;
             if segment.header.store != store {
                 return Err(segment.damaged(16, "the segment belongs to another store"));
             }
-            if segment.header.first != first {
-                return Err(
-                    segment.damaged(32, format!("the segment is that of revision {}", segment.header.first))
-                );
+            if segment.id() != id {
+                let name = segment.id().file_name();
+                return Err(segment.damaged(32, format!("the segment's own name is {name}")));
             }
-            segments.insert(first, Arc::new(segment));
+            found.push(Arc::new(segment));
         }
-        let log = Self { disk, directory: directory.into(), store, segments: RwLock::new(segments) };
-        log.check_chain()?;
-        Ok(log)
+        let segments = chain::link(found, directory)?;
+        Ok(Self { disk, directory: directory.into(), store, segments: RwLock::new(segments) })
     }
 
-    fn check_chain(&self) -> Result<(), EngineError> {
-        let segments = self.segments();
-        let mut before: Option<&Arc<Segment>> = None;
-        for segment in &segments {
-            let found = before.map(|before| (before.header.first, before.len()));
-            match (segment.header.previous, found) {
-                (expected, found) if expected == found => {}
-                (Some((expected, len)), Some((first, found))) if expected == first => {
-                    let before = before.map_or(&segment.path, |before| &before.path);
-                    let what = format!("the segment should have {len} bytes and has {found}");
-                    return Err(EngineError::Corrupt { path: before.clone(), offset: found.min(len), what });
-                }
-                (Some((expected, _)), _) => {
-                    let path = self.directory.join(Segment::file_name(expected));
-                    return Err(EngineError::Corrupt {
-                        path,
-                        offset: 0,
-                        what: "the segment is missing".into(),
-                    });
-                }
-                (None, _) => {
-                    return Err(segment.damaged(48, "the segment says it is the first, and is not"));
-                }
+    /// Removes what interrupted work has left: segments that never got their name.
+    pub(crate) fn remove_unfinished(&self) -> Result<(), EngineError> {
+        let names = self.disk.list(&self.directory).map_err(io_error("list", &self.directory))?;
+        for name in names {
+            let finished = name.strip_suffix(".tmp").map(|stem| format!("{stem}.log"));
+            if finished.is_some_and(|name| SegmentId::parse(&name).is_some()) {
+                let path = self.directory.join(name);
+                self.disk.remove(&path).map_err(io_error("remove", &path))?;
             }
-            before = Some(segment);
         }
         Ok(())
     }
 
+    /// How large a segment grows, in a log of this size, if it may not grow past `limit`.
+    pub(crate) fn segment_bytes(&self, limit: u64) -> u64 {
+        let bytes: u64 = self.lock_read().current.values().map(|segment| segment.len()).sum();
+        (bytes / SEGMENTS_AT_LEAST).max(SEGMENT_BYTES_MIN).min(limit)
+    }
+
     /// The segments, oldest first.
     pub(crate) fn segments(&self) -> Vec<Arc<Segment>> {
-        self.lock_read().values().cloned().collect()
+        self.lock_read().current.values().cloned().collect()
     }
 
     pub(crate) fn last_segment(&self) -> Option<Arc<Segment>> {
-        self.lock_read().last_key_value().map(|(_, segment)| Arc::clone(segment))
+        self.lock_read().current.last_key_value().map(|(_, segment)| Arc::clone(segment))
     }
 
-    /// The oldest revision whose segment is still there.
-    pub(crate) fn floor(&self) -> Revision {
-        self.lock_read().first_key_value().map_or(Revision::new(1), |(first, _)| *first)
-    }
-
-    /// The segment in which `revision` is, or would be.
+    /// The segment to which `revision` belongs, or would belong.
     pub(crate) fn segment_of(&self, revision: Revision) -> Option<Arc<Segment>> {
-        self.lock_read().range(..=revision).next_back().map(|(_, segment)| Arc::clone(segment))
+        self.lock_read().current.range(..=revision).next_back().map(|(_, segment)| Arc::clone(segment))
     }
 
-    /// The segment after that which begins at `first`.
+    /// The first segment that begins after `first`.
     pub(crate) fn segment_after(&self, first: Revision) -> Option<Arc<Segment>> {
-        self.lock_read().range(first.next()..).next().map(|(_, segment)| Arc::clone(segment))
+        self.lock_read().current.range(first.next()..).next().map(|(_, segment)| Arc::clone(segment))
     }
 
     pub(crate) fn add(&self, segment: Arc<Segment>) {
-        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-        segments.insert(segment.header.first, segment);
+        self.lock_write().current.insert(segment.first(), segment);
     }
 
-    /// Reads one record, which must be of `key` and `revision`.
+    /// Puts a cleaned segment in the place of those it was made from, which can still be read.
+    pub(crate) fn replace(&self, old: &[Arc<Segment>], new: Arc<Segment>) {
+        let mut segments = self.lock_write();
+        for segment in old {
+            segments.current.remove(&segment.first());
+            segment.set_replaced();
+            segments.replaced.insert(segment.id(), Arc::clone(segment));
+        }
+        segments.current.insert(new.first(), new);
+    }
+
+    /// The segments that others have taken the place of, oldest first.
+    pub(crate) fn replaced(&self) -> Vec<Arc<Segment>> {
+        let mut replaced: Vec<_> = self.lock_read().replaced.values().cloned().collect();
+        replaced.sort_by_key(|segment| segment.id());
+        replaced
+    }
+
+    /// Removes segments that nobody needs any more, though someone may be reading them.
+    pub(crate) fn remove(&self, replaced: &[SegmentId]) -> Result<(), EngineError> {
+        for id in replaced {
+            let Some(segment) = self.lock_write().replaced.remove(id) else { continue };
+            match self.disk.remove(&segment.path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    self.lock_write().replaced.insert(*id, Arc::clone(&segment));
+                    return Err(io_error("remove", &segment.path)(error));
+                }
+                _ => {}
+            }
+        }
+        if replaced.is_empty() {
+            return Ok(());
+        }
+        self.disk.sync_directory(&self.directory).map_err(io_error("sync", &self.directory))
+    }
+
+    /// Reads one record, which must be of `key` and `revision`; none if its segment was removed, because by
+    /// then the index points elsewhere.
     pub(crate) fn read(
         &self,
         position: Position,
         key: &Key,
         revision: Revision,
-    ) -> Result<Record, EngineError> {
-        let segment = self.lock_read().get(&position.segment).cloned();
-        let Some(segment) = segment else {
-            let path = self.directory.join(Segment::file_name(position.segment));
-            return Err(EngineError::Corrupt {
-                path,
-                offset: position.offset,
-                what: "the segment is missing".into(),
-            });
+    ) -> Result<Option<Record>, EngineError> {
+        let Some(segment) = self.segment(position.segment) else { return Ok(None) };
+        let bytes = match segment.read(position.offset, position.len as usize) {
+            Err(_) if self.segment(position.segment).is_none() => return Ok(None),
+            bytes => bytes?,
         };
-        let bytes = segment.read(position.offset, position.len as usize)?;
-        Record::decode(&bytes, revision, segment.binding().of(position.offset, revision))
-            .filter(|record| record.key == *key)
-            .ok_or_else(|| {
-                segment.damaged(
-                    position.offset,
-                    format!("the record of {key} at revision {revision} is unreadable"),
-                )
-            })
+        let record = Record::decode(&bytes, revision, segment.binding().of(position.offset, revision))
+            .filter(|record| record.key == *key);
+        let what = || format!("the record of {key} at revision {revision} is unreadable");
+        record.map(Some).ok_or_else(|| segment.damaged(position.offset, what()))
     }
 
-    fn lock_read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<Revision, Arc<Segment>>> {
+    /// The segment of this very generation, if it is there.
+    fn segment(&self, id: SegmentId) -> Option<Arc<Segment>> {
+        let segments = self.lock_read();
+        let current = segments.current.get(&id.first).filter(|segment| segment.id() == id);
+        current.or_else(|| segments.replaced.get(&id)).cloned()
+    }
+
+    fn lock_read(&self) -> std::sync::RwLockReadGuard<'_, Segments> {
         self.segments.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_write(&self) -> std::sync::RwLockWriteGuard<'_, Segments> {
+        self.segments.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

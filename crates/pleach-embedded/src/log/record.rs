@@ -13,7 +13,8 @@ pub(crate) enum RecordKind {
     Purge = 3,
     /// Marks a key's value as expired.
     Expire = 4,
-    /// Forgets the older records of a key; the value is one byte, how many to keep.
+    /// Forgets the older records of a key; the value is one byte, how many to keep. With none, the key itself
+    /// is forgotten.
     Compact = 5,
     /// Creates the bucket named by the key; the value is its configuration.
     CreateBucket = 6,
@@ -21,9 +22,23 @@ pub(crate) enum RecordKind {
     UpdateBucket = 7,
     /// Deletes the bucket named by the key.
     DeleteBucket = 8,
+    /// Creates or moves the consumer named by the key; the value is where it is.
+    SetConsumer = 9,
+    /// Deletes the consumer named by the key.
+    DeleteConsumer = 10,
 }
 
 impl RecordKind {
+    /// Whether it says that older records are forgotten, and so must stay as long as one of those is left.
+    pub(crate) fn is_shadow(self) -> bool {
+        matches!(self, Self::Purge | Self::Compact | Self::DeleteBucket | Self::DeleteConsumer)
+    }
+
+    /// Whether it is a change that watches see.
+    pub(crate) fn is_change(self) -> bool {
+        matches!(self, Self::Put | Self::Delete | Self::Purge | Self::Expire)
+    }
+
     fn from_code(code: u8) -> Option<Self> {
         [
             Self::Put,
@@ -34,6 +49,8 @@ impl RecordKind {
             Self::CreateBucket,
             Self::UpdateBucket,
             Self::DeleteBucket,
+            Self::SetConsumer,
+            Self::DeleteConsumer,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -55,6 +72,9 @@ pub(crate) struct Payload {
 pub(crate) const FLAG_EXPIRES: u8 = 1;
 pub(crate) const FLAG_HEADERS: u8 = 2;
 pub(crate) const FLAG_LZ4: u8 = 4;
+
+/// Says that a record is kept for the feed alone.
+const FLAG_FADED: u8 = 8;
 
 /// Values shorter than this are not worth compressing.
 const COMPRESS_BYTES_MIN: usize = 64;
@@ -157,12 +177,19 @@ pub(crate) struct Record {
     pub(crate) payload: Payload,
     /// How many records of its batch come before it.
     pub(crate) index: u16,
+    /// Whether it is kept for the feed alone: its key has forgotten it.
+    pub(crate) faded: bool,
 }
 
 /// Bytes before the key: checksum, length, time, index, kind, flags, length of the key.
 const FIXED_BYTES: usize = 4 + 4 + 8 + 2 + 1 + 1 + 2;
 
 impl Record {
+    /// Whether it forgets a key with all its records.
+    pub(crate) fn forgets_its_key(&self) -> bool {
+        self.kind == RecordKind::Compact && self.payload.value.first() == Some(&0)
+    }
+
     /// How many bytes [`Record::encode`] writes.
     pub(crate) fn encoded_len(&self) -> usize {
         let expires = if self.expires.is_some() { 8 } else { 0 };
@@ -178,7 +205,8 @@ impl Record {
         to.put_u64_le(self.time.as_micros());
         to.put_u16_le(self.index);
         to.put_u8(self.kind as u8);
-        to.put_u8(expires | self.payload.flags());
+        let faded = if self.faded { FLAG_FADED } else { 0 };
+        to.put_u8(expires | faded | self.payload.flags());
         to.put_u16_le(small(self.key.as_bytes().len()));
         if let Some(expires) = self.expires {
             to.put_u64_le(expires.as_micros());
@@ -230,7 +258,8 @@ impl Record {
         let key = Key::parse_reserved(std::str::from_utf8(&key).ok()?).ok()?;
         let payload = Payload::decode(rest, flags)?;
         let expires = expires.map(Timestamp::from_micros);
-        Some(Self { kind, key, revision, time, expires, payload, index })
+        let faded = flags & FLAG_FADED != 0;
+        Some(Self { kind, key, revision, time, expires, payload, index, faded })
     }
 }
 
@@ -248,7 +277,7 @@ fn take_u16(bytes: &mut Bytes) -> Option<u16> {
     Some(u16::from_le_bytes(take(bytes, 2)?.as_ref().try_into().ok()?))
 }
 
-fn take_u32(bytes: &mut Bytes) -> Option<u32> {
+pub(crate) fn take_u32(bytes: &mut Bytes) -> Option<u32> {
     Some(u32::from_le_bytes(take(bytes, 4)?.as_ref().try_into().ok()?))
 }
 

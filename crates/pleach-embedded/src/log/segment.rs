@@ -1,48 +1,71 @@
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use pleach_engine::{EngineError, Revision};
 
+use super::footer::Footer;
 use super::frame::{Frame, FrameHeader};
 use super::writer::WriteError;
-use super::{Binding, StoreId};
+use super::{Binding, SegmentId, StoreId};
 use crate::disk::{Disk, DiskFile, io_error};
 
 /// The first bytes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
+    /// What the segment's bytes mean: [`SegmentHeader::FORMAT`], or an older one that can still be read.
+    pub(crate) format: u16,
     pub(crate) store: StoreId,
-    /// No record in the segment is older; also its name.
-    pub(crate) first: Revision,
+    /// No record in the segment is older than `first`; also its name.
+    pub(crate) id: SegmentId,
     /// A random number that ties every checksum to this segment.
     pub(crate) salt: u64,
-    /// The segment before, and how long it is, so that a missing or shortened one is noticed.
+    /// The segment before, and how long it was when this one was begun, so that a missing or shortened one is
+    /// noticed. Cleaning gives the segment before another length; then its footer tells.
     pub(crate) previous: Option<(Revision, u64)>,
 }
 
 impl SegmentHeader {
-    /// How many bytes a header takes; the first frame follows.
-    pub(crate) const BYTES: u64 = 64;
+    /// How many bytes a header takes at most.
+    pub(crate) const BYTES_MAX: usize = 80;
+    /// The format that is written.
+    pub(crate) const FORMAT: u16 = 2;
     const MAGIC: [u8; 8] = *b"PLEACHLG";
-    const FORMAT: u16 = 1;
+
+    /// How many bytes this header takes; the first frame follows.
+    pub(crate) fn len(&self) -> u64 {
+        if self.format == 1 { 64 } else { 80 }
+    }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64);
+        let mut bytes = Vec::with_capacity(Self::BYTES_MAX);
         bytes.put_slice(&Self::MAGIC);
-        bytes.put_u16_le(Self::FORMAT);
+        bytes.put_u16_le(self.format);
         bytes.put_u16_le(0);
         bytes.put_u32_le(0);
         bytes.put_slice(&self.store.0);
-        bytes.put_u64_le(self.first.get());
+        bytes.put_u64_le(self.id.first.get());
         bytes.put_u64_le(self.salt);
         let (previous, len) = self.previous.unwrap_or_default();
         bytes.put_u64_le(previous.get());
         bytes.put_u64_le(len);
-        let checksum = crc32fast::hash(&bytes[16..]);
+        if self.format > 1 {
+            bytes.put_u32_le(self.id.generation);
+            bytes.put_bytes(0, 12);
+        }
+        let checksum = Self::checksum(self.format, &bytes);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         bytes
+    }
+
+    fn checksum(format: u16, bytes: &[u8]) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        if format > 1 {
+            hasher.update(&bytes[8..12]);
+        }
+        hasher.update(&bytes[16..]);
+        hasher.finalize()
     }
 
     /// Reads a header, which may be anything.
@@ -60,20 +83,30 @@ impl SegmentHeader {
             return Err(damaged("the segment does not begin as one"));
         }
         let format = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if format != Self::FORMAT {
-            let (found, supported) = (format.into(), Self::FORMAT.into());
-            return Err(EngineError::UnknownFormat { path: path.into(), found, supported });
-        }
-        if bytes[12..16] != crc32fast::hash(&bytes[16..64]).to_le_bytes() {
+        let len = match format {
+            1 => 64,
+            Self::FORMAT => Self::BYTES_MAX,
+            _ => {
+                let (found, supported) = (format.into(), Self::FORMAT.into());
+                return Err(EngineError::UnknownFormat { path: path.into(), found, supported });
+            }
+        };
+        let Some(bytes) = bytes.get(..len) else {
+            return Err(damaged("the segment is shorter than its header"));
+        };
+        if bytes[12..16] != Self::checksum(format, bytes).to_le_bytes() {
             return Err(damaged("the checksum of the segment's header does not match"));
         }
         let mut store = [0; 16];
         store.copy_from_slice(&bytes[16..32]);
+        let generation =
+            if format == 1 { 0 } else { u32::from_le_bytes([bytes[64], bytes[65], bytes[66], bytes[67]]) };
         let previous = Revision::new(u64::from_le_bytes(array(48)));
         let previous_len = u64::from_le_bytes(array(56));
         Ok(Self {
+            format,
             store: StoreId(store),
-            first: Revision::new(u64::from_le_bytes(array(32))),
+            id: SegmentId { first: Revision::new(u64::from_le_bytes(array(32))), generation },
             salt: u64::from_le_bytes(array(40)),
             previous: (previous != Revision::ZERO).then_some((previous, previous_len)),
         })
@@ -88,33 +121,37 @@ pub(crate) struct Segment {
     pub(crate) file: Box<dyn DiskFile>,
     /// How far it has been written with whole frames.
     len: AtomicU64,
+    /// What it holds, once it is finished.
+    footer: OnceLock<Footer>,
     /// Whether a sync has failed.
     sync_failed: Mutex<bool>,
+    /// Whether a cleaned segment has taken its place.
+    replaced: AtomicBool,
 }
 
 impl Segment {
-    /// The name of the segment that begins at `first`; names sort as revisions do.
-    pub(crate) fn file_name(first: Revision) -> String {
-        format!("{:020}.log", first.get())
-    }
-
-    /// What a file name says about the segment in it, if it is the name of one.
-    pub(crate) fn first_of(file_name: &str) -> Option<Revision> {
-        let digits = file_name.strip_suffix(".log").filter(|digits| digits.len() == 20)?;
-        digits.parse().ok().map(Revision::new)
-    }
-
     /// Makes a new segment that is there in full or not at all, whenever the machine stops.
     pub(crate) fn create(
         disk: &dyn Disk,
         directory: &Path,
         header: SegmentHeader,
     ) -> Result<Self, WriteError> {
-        let path = directory.join(Self::file_name(header.first));
-        let temporary = path.with_extension("tmp");
+        let segment = Self::prepare(disk, directory, header).map_err(WriteError::Refused)?;
+        segment.publish(disk)?;
+        Ok(segment)
+    }
+
+    /// Makes a new segment under a name that says it is not finished; [`Segment::publish`] gives it its own.
+    pub(crate) fn prepare(
+        disk: &dyn Disk,
+        directory: &Path,
+        header: SegmentHeader,
+    ) -> Result<Self, EngineError> {
+        let path = directory.join(header.id.file_name());
+        let temporary = temporary(&path);
         match disk.remove(&temporary) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(WriteError::Refused(io_error("remove", &temporary)(error)));
+                return Err(io_error("remove", &temporary)(error));
             }
             _ => {}
         }
@@ -127,10 +164,16 @@ impl Segment {
         let file = write().map_err(|error| {
             // It may be the last bit of space; whether it goes does not matter.
             let _ = disk.remove(&temporary);
-            WriteError::Refused(io_error("create", &path)(error))
+            io_error("create", &path)(error)
         })?;
-        disk.rename(&temporary, &path).map_err(|error| {
-            let error = io_error("create", &path)(error);
+        Ok(Self::new(header, path, file, header.len()))
+    }
+
+    /// Gives a prepared segment its name.
+    pub(crate) fn publish(&self, disk: &dyn Disk) -> Result<(), WriteError> {
+        let temporary = temporary(&self.path);
+        disk.rename(&temporary, &self.path).map_err(|error| {
+            let error = io_error("create", &self.path)(error);
             // If the file has its old name, the segment is not there; else it may be, and the one before it
             // must not grow any more.
             if disk.remove(&temporary).is_ok() {
@@ -139,23 +182,49 @@ impl Segment {
                 WriteError::Poisoned(error)
             }
         })?;
+        let directory = self.path.parent().unwrap_or(Path::new("."));
         let synced = disk.sync_directory(directory);
-        synced.map_err(|error| WriteError::Poisoned(io_error("create", &path)(error)))?;
-        Ok(Self::new(header, path, file, SegmentHeader::BYTES))
+        synced.map_err(|error| WriteError::Poisoned(io_error("create", &self.path)(error)))
+    }
+
+    /// Gives up a prepared segment.
+    pub(crate) fn abandon(&self, disk: &dyn Disk) {
+        // What stays behind is removed when the store is opened.
+        let _ = disk.remove(&temporary(&self.path));
     }
 
     /// Opens a segment and takes the file's length for its own.
     pub(crate) fn open(disk: &dyn Disk, path: PathBuf) -> Result<Self, EngineError> {
         let file = disk.open(&path).map_err(io_error("open", &path))?;
-        let mut bytes = [0; 64];
+        let mut bytes = [0; SegmentHeader::BYTES_MAX];
         let count = file.read_at(&mut bytes, 0).map_err(io_error("read", &path))?;
         let header = SegmentHeader::decode(&bytes[..count], &path)?;
         let len = file.len().map_err(io_error("read", &path))?;
-        Ok(Self::new(header, path, file, len))
+        let segment = Self::new(header, path, file, len);
+        if let Some(footer) = Footer::read(&segment)? {
+            segment.finish(footer);
+        }
+        Ok(segment)
     }
 
     fn new(header: SegmentHeader, path: PathBuf, file: Box<dyn DiskFile>, len: u64) -> Self {
-        Self { header, path, file, len: AtomicU64::new(len), sync_failed: Mutex::new(false) }
+        Self {
+            header,
+            path,
+            file,
+            len: AtomicU64::new(len),
+            footer: OnceLock::new(),
+            sync_failed: Mutex::new(false),
+            replaced: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn id(&self) -> SegmentId {
+        self.header.id
+    }
+
+    pub(crate) fn first(&self) -> Revision {
+        self.header.id.first
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -165,6 +234,31 @@ impl Segment {
     /// Says that whole frames have been written up to `len`.
     pub(crate) fn set_len(&self, len: u64) {
         self.len.store(len, Ordering::Release);
+    }
+
+    /// What it holds, if it is finished.
+    pub(crate) fn footer(&self) -> Option<&Footer> {
+        self.footer.get()
+    }
+
+    /// Says that nothing more is written to it.
+    pub(crate) fn finish(&self, footer: Footer) {
+        // A second time it would be the same.
+        let _ = self.footer.set(footer);
+    }
+
+    /// Whether a cleaned segment has taken its place.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_replaced(&self) {
+        self.replaced.store(true, Ordering::Release);
+    }
+
+    /// Where to begin reading for `revision`: the frame there may be older, the ones before it all are.
+    pub(crate) fn offset_for(&self, revision: Revision) -> u64 {
+        self.footer().and_then(|footer| footer.offset_for(revision)).unwrap_or_else(|| self.header.len())
     }
 
     /// Syncs what was written. Once that has failed it fails always: the operating system reports an error
@@ -206,4 +300,9 @@ impl Segment {
     pub(crate) fn damaged(&self, offset: u64, what: impl Into<String>) -> EngineError {
         EngineError::Corrupt { path: self.path.clone(), offset, what: what.into() }
     }
+}
+
+/// What a segment is called until it is published.
+fn temporary(path: &Path) -> PathBuf {
+    path.with_extension("tmp")
 }

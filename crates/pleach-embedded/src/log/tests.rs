@@ -11,7 +11,7 @@ use super::segment::SegmentHeader;
 use super::*;
 use crate::faults::{DiskOp, Fault, SimDisk, Survival};
 
-const KINDS: [RecordKind; 8] = [
+const KINDS: [RecordKind; 10] = [
     RecordKind::Put,
     RecordKind::Delete,
     RecordKind::Purge,
@@ -20,9 +20,15 @@ const KINDS: [RecordKind; 8] = [
     RecordKind::CreateBucket,
     RecordKind::UpdateBucket,
     RecordKind::DeleteBucket,
+    RecordKind::SetConsumer,
+    RecordKind::DeleteConsumer,
 ];
 
-const STORE: StoreId = StoreId([7; 16]);
+pub(super) const STORE: StoreId = StoreId([7; 16]);
+
+/// Where the first frame of a segment begins.
+const HEADER_LEN: usize = SegmentHeader::BYTES_MAX;
+const HEADER_BYTES: u64 = HEADER_LEN as u64;
 
 fn keys() -> impl Strategy<Value = Key> {
     "[-a-zA-Z0-9/_=]{1,12}(\\.[a-z0-9]{1,6}){0,3}".prop_map(|text| Key::parse_reserved(text).unwrap())
@@ -52,19 +58,20 @@ fn times() -> impl Strategy<Value = Timestamp> {
 
 /// The records of a batch that begins at `first`, some of which may be gone.
 fn records(first: u64) -> impl Strategy<Value = Vec<Record>> {
-    let record = (0..KINDS.len(), keys(), times(), proptest::option::of(times()), payloads(), any::<bool>());
+    let record =
+        (0..KINDS.len(), keys(), times(), proptest::option::of(times()), payloads(), any::<[bool; 2]>());
     vec(record, 0..5).prop_map(move |records| {
-        let numbered = records.into_iter().zip(0_u16..).filter(|((.., kept), _)| *kept);
+        let numbered = records.into_iter().zip(0_u16..).filter(|((.., [kept, _]), _)| *kept);
         numbered
-            .map(|((kind, key, time, expires, payload, _), index)| {
+            .map(|((kind, key, time, expires, payload, [_, faded]), index)| {
                 let revision = Revision::new(first + u64::from(index));
-                Record { kind: KINDS[kind], key, revision, time, expires, payload, index }
+                Record { kind: KINDS[kind], key, revision, time, expires, payload, index, faded }
             })
             .collect()
     })
 }
 
-fn header(kind: FrameKind, first: u64, durable: u64, size: u16) -> FrameHeader {
+pub(super) fn header(kind: FrameKind, first: u64, durable: u64, size: u16) -> FrameHeader {
     let (first, durable) = (Revision::new(first), Revision::new(durable));
     FrameHeader { kind, body_len: 0, records: 0, first, durable, bucket: BucketId(3), size }
 }
@@ -78,7 +85,7 @@ fn decode(bytes: &[u8], salt: u64, offset: u64) -> Option<Frame> {
         .then(|| Frame::decode(header, bytes.slice(FrameHeader::BYTES..end), binding, offset))?
 }
 
-fn put(at: u64, index: u16) -> Record {
+pub(super) fn put(at: u64, index: u16) -> Record {
     Record {
         kind: RecordKind::Put,
         key: Key::parse("a.key").unwrap(),
@@ -87,26 +94,32 @@ fn put(at: u64, index: u16) -> Record {
         expires: None,
         payload: Payload::plain(Headers::new(), Bytes::from(format!("value {at}"))),
         index,
+        faded: false,
     }
+}
+
+pub(super) fn segment_header(salt: u64) -> SegmentHeader {
+    let (format, id) = (SegmentHeader::FORMAT, SegmentId::new(Revision::new(1)));
+    SegmentHeader { format, store: STORE, id, salt, previous: None }
 }
 
 /// A log of one segment, which holds `body` behind its header.
 fn log_with(body: &[u8], salt: u64) -> (SimDisk, PathBuf, Arc<Log>) {
     let disk = SimDisk::default();
     let directory = Path::new("/log");
-    let path = directory.join(Segment::file_name(Revision::new(5)));
-    let header = SegmentHeader { store: STORE, first: Revision::new(5), salt, previous: None };
+    let path = directory.join(SegmentId::new(Revision::new(1)).file_name());
+    let header = segment_header(salt);
     disk.place(&path, &[&header.encode(), body].concat());
     let log = Log::open(Arc::new(disk.clone()), directory, STORE).unwrap();
     (disk, path, Arc::new(log))
 }
 
-/// Frames of one record each from revision 5 on, written one after the other; each was synced before the next.
+/// Frames of one record each from revision 1 on, written one after the other; each was synced before the next.
 fn frames(count: u64, salt: u64) -> (Vec<u8>, Vec<usize>) {
     let (mut bytes, mut starts) = (Vec::new(), Vec::new());
-    for revision in 5..5 + count {
+    for revision in 1..=count {
         starts.push(bytes.len());
-        let offset = SegmentHeader::BYTES + bytes.len() as u64;
+        let offset = HEADER_BYTES + bytes.len() as u64;
         let header = header(FrameKind::Commit, revision, revision - 1, 1);
         Frame::encode(header, &[put(revision, 0)], &mut bytes, Binding { salt }, offset);
     }
@@ -125,10 +138,10 @@ proptest! {
         bucket: u32,
     ) {
         let size = records.last().map_or(0, |record| record.index + 1);
-        for kind in [FrameKind::Commit, FrameKind::Bucket, FrameKind::Mark] {
+        for kind in [FrameKind::Commit, FrameKind::Bucket, FrameKind::Mark, FrameKind::Upkeep, FrameKind::Consumer] {
             let written = FrameHeader { bucket: BucketId(bucket), ..header(kind, 100, durable, size) };
             let mut bytes = vec![9; 16];
-            let places = Frame::encode(written, &records, &mut bytes, Binding { salt }, offset);
+            let (_, places) = Frame::encode(written, &records, &mut bytes, Binding { salt }, offset);
             let frame = decode(&bytes[16..], salt, offset).expect("a frame");
             let read = FrameHeader { body_len: 0, records: 0, ..frame.header };
             prop_assert_eq!(read, written);
@@ -174,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_under_a_right_checksum_is_read_without_a_panic(mut bytes in vec(any::<u8>(), 22..200), kind in 0..10_u8, flags in 0..8_u8) {
+    fn nonsense_under_a_right_checksum_is_read_without_a_panic(mut bytes in vec(any::<u8>(), 22..200), kind in 0..12_u8, flags in 0..16_u8) {
         let len = u32::try_from(bytes.len()).unwrap();
         bytes[4..8].copy_from_slice(&len.to_le_bytes());
         (bytes[18], bytes[19], bytes[21]) = (kind, flags, 0);
@@ -201,21 +214,26 @@ proptest! {
     }
 
     #[test]
-    fn a_segment_header_is_read_as_it_was_written(store: [u8; 16], first: u64, salt: u64, previous in proptest::option::of((1..=u64::MAX, any::<u64>()))) {
+    fn a_segment_header_is_read_as_it_was_written(store: [u8; 16], first: u64, generation: u32, salt: u64, previous in proptest::option::of((1..=u64::MAX, any::<u64>()))) {
         let previous = previous.map(|(first, len)| (Revision::new(first), len));
-        let header = SegmentHeader { store: StoreId(store), first: Revision::new(first), salt, previous };
-        let bytes = header.encode();
-        prop_assert_eq!(bytes.len() as u64, SegmentHeader::BYTES);
-        prop_assert_eq!(SegmentHeader::decode(&bytes, Path::new("x")).unwrap(), header);
-        for at in (0..64).filter(|at| !(10..12).contains(at)) {
-            for bit in 0..8 {
-                let mut flipped = bytes.clone();
-                flipped[at] ^= 1 << bit;
-                prop_assert!(SegmentHeader::decode(&flipped, Path::new("x")).is_err(), "byte {}", at);
+        let id = SegmentId { first: Revision::new(first), generation };
+        for format in 1..=SegmentHeader::FORMAT {
+            // The first format knows no generations, and has two bytes that no checksum is over.
+            let id = if format == 1 { SegmentId::new(id.first) } else { id };
+            let header = SegmentHeader { format, store: StoreId(store), id, salt, previous };
+            let bytes = header.encode();
+            prop_assert_eq!(bytes.len() as u64, header.len());
+            prop_assert_eq!(SegmentHeader::decode(&bytes, Path::new("x")).unwrap(), header);
+            for at in (0..bytes.len()).filter(|at| format > 1 || !(10..12).contains(at)) {
+                for bit in 0..8 {
+                    let mut flipped = bytes.clone();
+                    flipped[at] ^= 1 << bit;
+                    prop_assert!(SegmentHeader::decode(&flipped, Path::new("x")).is_err(), "byte {}", at);
+                }
             }
-        }
-        for len in 0..64 {
-            prop_assert!(SegmentHeader::decode(&bytes[..len], Path::new("x")).is_err());
+            for len in 0..bytes.len() {
+                prop_assert!(SegmentHeader::decode(&bytes[..len], Path::new("x")).is_err());
+            }
         }
     }
 
@@ -225,10 +243,10 @@ proptest! {
         let (disk, path, log) = log_with(&[&bytes[..], &garbage].concat(), salt);
         let segment = log.last_segment().unwrap();
         let tail = Tail::recover(&log, &segment, Revision::ZERO).expect("no frame, so no damage");
-        let end = 64 + bytes.len();
-        prop_assert_eq!(tail.last.get(), 4 + count);
+        let end = HEADER_LEN + bytes.len();
+        prop_assert_eq!(tail.last.get(), count);
         prop_assert_eq!((tail.empty, tail.clean), (count == 0, false));
-        prop_assert_eq!(&disk.bytes(&path)[64..], bytes);
+        prop_assert_eq!(&disk.bytes(&path)[HEADER_LEN..], bytes);
         prop_assert_eq!(segment.len(), end as u64);
         let kept = PathBuf::from(format!("{}.cut-{end}", path.display()));
         if garbage.iter().any(|byte| *byte != 0) {
@@ -258,7 +276,7 @@ proptest! {
     fn every_flipped_bit_of_a_frame_is_noticed(records in records(100), salt: u64) {
         let mut bytes = Vec::new();
         let size = records.last().map_or(0, |record| record.index + 1);
-        let places = Frame::encode(header(FrameKind::Commit, 100, 0, size), &records, &mut bytes, Binding { salt }, 64);
+        let (_, places) = Frame::encode(header(FrameKind::Commit, 100, 0, size), &records, &mut bytes, Binding { salt }, 64);
         let end = places.last().map_or(FrameHeader::BYTES, |(at, len)| usize::try_from(*at).unwrap() - 64 + len);
         for at in 0..end {
             let bit = 1 << (at % 8);
@@ -278,19 +296,19 @@ fn every_single_flipped_bit_of_a_synced_frame_is_reported_and_nothing_is_cut() {
     for at in 0..starts[2] {
         let frame = starts.iter().rposition(|start| *start <= at).unwrap();
         // The record's value ends a frame; up to seven bytes of padding follow.
-        let end = starts[frame] + FrameHeader::BYTES + put(5 + frame as u64, 0).encoded_len();
+        let end = starts[frame] + FrameHeader::BYTES + put(1 + frame as u64, 0).encoded_len();
         for bit in 0..8 {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << bit;
             let (disk, path, log) = log_with(&damaged, 11);
             let result = Tail::recover(&log, &log.last_segment().unwrap(), Revision::ZERO);
             if at >= end {
-                assert_eq!(result.expect("padding carries nothing").last, Revision::new(7));
+                assert_eq!(result.expect("padding carries nothing").last, Revision::new(3));
                 continue;
             }
             let Err(EngineError::Corrupt { offset, .. }) = result else { panic!("byte {at}: {result:?}") };
-            assert_eq!(offset, 64 + starts[frame] as u64);
-            assert_eq!(&disk.bytes(&path)[64..], damaged, "nothing is repaired by deletion");
+            assert_eq!(offset, HEADER_BYTES + starts[frame] as u64);
+            assert_eq!(&disk.bytes(&path)[HEADER_LEN..], damaged, "nothing is repaired by deletion");
         }
     }
 }
@@ -302,7 +320,7 @@ fn a_tail_cut_at_any_byte_ends_with_the_last_whole_frame() {
         let (_, _, log) = log_with(&bytes[..len], 11);
         let tail = Tail::recover(&log, &log.last_segment().unwrap(), Revision::ZERO).unwrap();
         let whole = starts[1..].iter().filter(|start| **start <= len).count() as u64;
-        assert_eq!(tail.last.get(), 4 + whole, "{len} bytes");
+        assert_eq!(tail.last.get(), whole, "{len} bytes");
     }
 }
 
@@ -316,11 +334,10 @@ fn frames_left_over_from_a_segment_before_are_not_replayed() {
 
 #[test]
 fn a_segment_of_a_newer_format_is_not_called_damaged() {
-    let header = SegmentHeader { store: STORE, first: Revision::new(1), salt: 1, previous: None };
-    let mut bytes = header.encode();
-    bytes[8] = 2;
+    let mut bytes = segment_header(1).encode();
+    bytes[8] = 3;
     let error = SegmentHeader::decode(&bytes, Path::new("x")).unwrap_err();
-    assert!(matches!(error, EngineError::UnknownFormat { found: 2, supported: 1, .. }), "{error}");
+    assert!(matches!(error, EngineError::UnknownFormat { found: 3, supported: 2, .. }), "{error}");
 }
 
 #[test]
@@ -332,16 +349,94 @@ fn a_headers_block_that_ends_inside_a_header_is_refused() {
 }
 
 /// A writer on an empty log, with segments of `segment_bytes`.
-fn writer(disk: &SimDisk, segment_bytes: u64) -> (LogWriter, Arc<Log>) {
+pub(super) fn writer(disk: &SimDisk, segment_bytes: u64) -> (LogWriter, Arc<Log>) {
     let log = Arc::new(Log::open(Arc::new(disk.clone()), Path::new("/log"), STORE).unwrap());
     let tail = log.last_segment().map(|segment| Tail::recover(&log, &segment, Revision::ZERO).unwrap());
     (LogWriter::after(&log, tail, segment_bytes).unwrap(), log)
 }
 
-fn append(writer: &mut LogWriter, count: u16) -> Vec<Position> {
+pub(super) fn append(writer: &mut LogWriter, count: u16) -> Vec<Position> {
     let first = writer.last().next();
     let records: Vec<_> = (0..count).map(|index| put(first.plus(index.into()).get(), index)).collect();
     writer.append(FrameKind::Commit, BucketId(1), &records)
+}
+
+/// A log of as many segments as there are buckets in `segments`, the last of which is not finished; each holds
+/// `count` commits of one record to its bucket.
+pub(super) fn segments_of(disk: &SimDisk, segments: &[u32], count: u64) -> Arc<Log> {
+    let (mut writer, log) = writer(disk, 100);
+    for (number, bucket) in segments.iter().enumerate() {
+        for _ in 0..count {
+            let record = put(writer.last().next().get(), 0);
+            writer.append(FrameKind::Commit, BucketId(*bucket), &[record]);
+            writer.write(true).unwrap();
+        }
+        if number + 1 < segments.len() {
+            writer.roll_if_full().unwrap();
+        }
+    }
+    log
+}
+
+/// A segment that takes the place of `run`, with those of its records that are to be kept; not yet in the log.
+pub(super) fn cleaned(log: &Log, run: &[Arc<Segment>], keep: impl Fn(&Record) -> bool) -> Arc<Segment> {
+    let generation = run.iter().map(|segment| segment.id().generation).max().unwrap() + 1;
+    let id = SegmentId { first: run[0].first(), generation };
+    let new = SegmentHeader { id, salt: 99, ..run[0].header };
+    let new = Segment::prepare(&*log.disk, &log.directory, SegmentHeader { format: 2, ..new }).unwrap();
+    let (mut footer, mut bytes) = (Footer::empty(id.first), Vec::new());
+    for segment in run {
+        let mut frames = SegmentFrames::of(segment);
+        while let Some((_, frame)) = frames.next().unwrap() {
+            footer.last = footer.last.max(frame.header.last());
+            let records: Vec<_> = frame.records.into_iter().map(|(_, record)| record).filter(&keep).collect();
+            let offset = new.len() + bytes.len() as u64;
+            if !records.is_empty() {
+                let (header, _) = Frame::encode(frame.header, &records, &mut bytes, new.binding(), offset);
+                footer.add(&FrameSummary::new(header, offset, &records));
+            }
+        }
+    }
+    bytes.extend(footer.encode(new.binding(), new.len() + bytes.len() as u64));
+    new.file.write_at(&bytes, new.len()).unwrap();
+    new.set_len(new.len() + bytes.len() as u64);
+    new.sync().unwrap();
+    new.finish(footer);
+    new.publish(&*log.disk).unwrap();
+    Arc::new(new)
+}
+
+/// The names of segments, and how often they were cleaned.
+pub(super) fn names(segments: &[Arc<Segment>]) -> Vec<(u64, u32)> {
+    segments.iter().map(|segment| (segment.first().get(), segment.id().generation)).collect()
+}
+
+#[test]
+fn a_segment_has_one_name_and_no_other_name_is_taken_for_it() {
+    for (first, generation, name) in [
+        (1, 0, "00000000000000000001.log"),
+        (1, 3, "00000000000000000001-3.log"),
+        (u64::MAX, u32::MAX, "18446744073709551615-4294967295.log"),
+    ] {
+        let id = SegmentId { first: Revision::new(first), generation };
+        assert_eq!((id.file_name().as_str(), SegmentId::parse(name)), (name, Some(id)));
+    }
+    for name in [
+        "1.log",
+        "00000000000000000001",
+        "00000000000000000001.tmp",
+        "00000000000000000001-0.log",
+        "00000000000000000001-03.log",
+        "00000000000000000001-+3.log",
+        "00000000000000000001-.log",
+        "00000000000000000001-3-4.log",
+        "+0000000000000000001.log",
+        "00000000000000000001-4294967296.log",
+        "18446744073709551616.log",
+        "00000000000000000001.log.cut-80",
+    ] {
+        assert_eq!(SegmentId::parse(name), None, "{name}");
+    }
 }
 
 #[test]
@@ -357,7 +452,7 @@ fn what_was_written_is_read_across_segments() {
     assert_eq!(log.segments().len(), 6);
     let key = Key::parse("a.key").unwrap();
     for (position, revision) in positions.iter().zip(1..) {
-        let record = log.read(*position, &key, Revision::new(revision)).unwrap();
+        let record = log.read(*position, &key, Revision::new(revision)).unwrap().unwrap();
         assert_eq!(record.payload.value, format!("value {revision}"));
         assert!(log.read(*position, &Key::parse("another").unwrap(), Revision::new(revision)).is_err());
     }
@@ -389,7 +484,7 @@ fn a_log_goes_on_in_its_segment_after_a_clean_close_only() {
 #[test]
 fn what_is_written_after_a_clean_close_takes_the_place_of_the_mark() {
     let disk = SimDisk::default();
-    let path = PathBuf::from("/log").join(Segment::file_name(Revision::new(1)));
+    let path = PathBuf::from("/log").join(SegmentId::new(Revision::new(1)).file_name());
     let (mut first, _) = writer(&disk, 10_000);
     append(&mut first, 1);
     first.write(true).unwrap();

@@ -8,6 +8,9 @@ use pollster::block_on;
 
 use crate::store::{Store, bucket, contents, copy, create, get, key, put, small};
 
+/// The first frame of a segment comes after its header.
+const HEADER_BYTES: usize = 80;
+
 /// The frame that says a store was closed is a header without records.
 const MARK_BYTES: usize = 40;
 
@@ -68,7 +71,7 @@ fn a_log_that_was_cut_anywhere_opens_with_the_commits_before_the_cut() {
     let bytes = std::fs::read(&store.segments()[0]).expect("the segment");
     let whole = &bytes[..bytes.len() - MARK_BYTES];
     let mut longest = 0;
-    for cut in 64..=whole.len() {
+    for cut in HEADER_BYTES..=whole.len() {
         let (found, _) = open_with(&store, &whole[..cut]);
         let found = found.unwrap_or_else(|error| panic!("cut at {cut}: {error}"));
         let state = states.iter().position(|state| *state == found);
@@ -107,7 +110,8 @@ fn a_flipped_bit_is_reported_or_harmless_and_nothing_is_cut_off() {
 fn damage_in_the_middle_is_reported_with_its_position() {
     let (store, _) = small_store();
     let bytes = std::fs::read(&store.segments()[0]).expect("the segment");
-    let frames: Vec<usize> = (64..bytes.len()).filter(|at| bytes[*at..].starts_with(b"PLfr")).collect();
+    let frames: Vec<usize> =
+        (HEADER_BYTES..bytes.len()).filter(|at| bytes[*at..].starts_with(b"PLfr")).collect();
     let (third, fourth) = (frames[2], frames[3]);
     let mut damaged = bytes;
     damaged[third + 50] ^= 4;
@@ -231,7 +235,7 @@ fn a_damaged_index_is_never_believed() {
     let mut files = crate::store::files(&index);
     files.retain(|path| path.is_file());
     files.extend(crate::store::files(&index.join("tables")));
-    assert!(files.len() > 3, "the index was flushed");
+    assert!(files.len() > 2, "the index was flushed: {files:?}");
     for file in files {
         let bytes = std::fs::read(&file).expect("a file of the index");
         for at in (0..bytes.len()).step_by((bytes.len() / 12).max(1)) {

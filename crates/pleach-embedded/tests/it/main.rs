@@ -1,5 +1,6 @@
 //! The embedded engine keeps every promise, and keeps its data whatever happens to the process or the files.
 
+mod cleaning;
 mod conformance;
 mod crash;
 mod damage;

@@ -28,6 +28,9 @@ pub(super) async fn a_bucket_remembers_its_configuration(case: Case) {
             config.ttl = Some(ttl);
             config.value_bytes_max = 4321;
             config.compression = Compression::Lz4;
+            config.marker_ttl = None;
+            config.feed_time = Some(Duration::from_secs(90));
+            config.feed_bytes = Some(u64::MAX);
             config.metadata = BTreeMap::from([("owner".into(), "billing – überall".into())]);
         })
         .await;
@@ -35,6 +38,9 @@ pub(super) async fn a_bucket_remembers_its_configuration(case: Case) {
     assert_eq!(info.name, bucket.name);
     assert_eq!((info.config.ttl, info.config.value_bytes_max), (Some(ttl), 4321));
     assert_eq!(info.config.compression, Compression::Lz4);
+    assert_eq!(info.config.marker_ttl, None);
+    assert_eq!(info.config.feed_time, Some(Duration::from_secs(90)));
+    assert_eq!(info.config.feed_bytes, Some(u64::MAX));
     assert_eq!(info.config.metadata["owner"], "billing – überall");
     assert_eq!(case.engine().buckets().await.unwrap(), [info]);
 }
@@ -74,6 +80,9 @@ pub(super) async fn updating_a_bucket_replaces_its_configuration(case: Case) {
             config.value_bytes_max = 9;
             config.durability = Durability::Buffered;
             config.compression = Compression::Lz4;
+            config.marker_ttl = Some(TTL_MAX);
+            config.feed_time = Some(TTL_MAX);
+            config.feed_bytes = Some(1);
             config.metadata = BTreeMap::from([("a".into(), "b".into())]);
         })
         .await;
@@ -86,6 +95,8 @@ pub(super) async fn updating_a_bucket_replaces_its_configuration(case: Case) {
         (updated.config.durability, updated.config.compression),
         (Durability::Buffered, Compression::Lz4)
     );
+    assert_eq!(updated.config.marker_ttl, Some(TTL_MAX));
+    assert_eq!((updated.config.feed_time, updated.config.feed_bytes), (Some(TTL_MAX), Some(1)));
     assert_eq!(updated.config.metadata.len(), 1);
     assert_eq!(bucket.text("a").await.as_deref(), Some("1"));
     bucket.put("b", "123456789").await;
@@ -188,6 +199,10 @@ pub(super) async fn bad_configurations_are_refused(case: Case) {
     refused!(short.await, EngineError::TtlOutOfRange { .. });
     let long = create(|config, _| config.ttl = Some(TTL_MAX + Duration::from_secs(1)));
     refused!(long.await, EngineError::TtlOutOfRange { .. });
+    let markers = create(|config, _| config.marker_ttl = Some(Duration::ZERO));
+    refused!(markers.await, EngineError::InvalidConfig { field: "marker_ttl", .. });
+    let feed = create(|config, _| config.feed_time = Some(TTL_MAX + Duration::from_secs(1)));
+    refused!(feed.await, EngineError::InvalidConfig { field: "feed_time", .. });
     assert_eq!(engine.buckets().await.unwrap(), []);
 }
 

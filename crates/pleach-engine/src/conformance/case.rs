@@ -12,8 +12,8 @@ use super::Subject;
 use super::watching::Watching;
 use crate::{
     At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, Conflict,
-    Durability, Engine, EngineError, Entry, Expectation, Expiry, Key, KeyFilter, Operation, Page, Revision,
-    ScanQuery, Selection, WatchQuery, WatchStart,
+    ConsumerInfo, ConsumerName, ConsumerStart, Durability, Engine, EngineError, Entry, Expectation, Expiry,
+    Key, KeyFilter, Operation, Page, Revision, ScanQuery, Selection, WatchQuery, WatchStart,
 };
 
 /// One promise's use of its subject. Everything the promises do to an engine goes through here, so that
@@ -203,6 +203,38 @@ impl Bucket {
         self.engine.compact_key(&self.name, &key(at), keep).await.expect("the key can be compacted");
     }
 
+    pub(super) async fn try_consume(
+        &self,
+        name: &str,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.engine.create_consumer(&self.name, &consumer(name), start).await
+    }
+
+    pub(super) async fn consume(&self, name: &str, start: ConsumerStart) -> ConsumerInfo {
+        self.try_consume(name, start).await.expect("the consumer can be created")
+    }
+
+    pub(super) async fn consumer(&self, name: &str) -> ConsumerInfo {
+        self.engine.consumer(&self.name, &consumer(name)).await.expect("the consumer is there")
+    }
+
+    pub(super) async fn try_acknowledge(&self, name: &str, revision: Revision) -> Result<(), EngineError> {
+        self.engine.acknowledge(&self.name, &consumer(name), revision).await
+    }
+
+    pub(super) async fn acknowledge(&self, name: &str, revision: Revision) {
+        self.try_acknowledge(name, revision).await.expect("the revision can be acknowledged");
+    }
+
+    pub(super) async fn try_reset(
+        &self,
+        name: &str,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.engine.reset_consumer(&self.name, &consumer(name), start).await
+    }
+
     pub(super) async fn info(&self) -> BucketInfo {
         self.engine.bucket(&self.name).await.expect("the bucket is there")
     }
@@ -229,6 +261,10 @@ impl Bucket {
 
 pub(super) fn key(text: &str) -> Key {
     Key::parse_reserved(text).unwrap()
+}
+
+pub(super) fn consumer(text: &str) -> ConsumerName {
+    ConsumerName::parse(text).unwrap()
 }
 
 pub(super) fn filter(text: &str) -> KeyFilter {

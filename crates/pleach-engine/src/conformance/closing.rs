@@ -1,8 +1,10 @@
 use std::num::NonZeroU8;
 
-use super::case::{Case, key, put};
+use super::case::{Case, consumer, key, put};
 use super::refused;
-use crate::{At, Batch, CommitError, EngineError, ScanQuery, Selection, WatchQuery, WatchStart};
+use crate::{
+    At, Batch, CommitError, ConsumerStart, EngineError, ScanQuery, Selection, WatchQuery, WatchStart,
+};
 
 pub(super) async fn a_closed_engine_refuses_every_call(case: Case) {
     let bucket = case.bucket().await;
@@ -25,6 +27,21 @@ pub(super) async fn a_closed_engine_refuses_every_call(case: Case) {
     let watch = engine.watch(name, WatchQuery::default()).await.map(|_| "a watch");
     refused!(watch, EngineError::Closed);
     refused!(engine.compact_key(name, &at, NonZeroU8::MIN).await, EngineError::Closed);
+}
+
+pub(super) async fn a_closed_engine_refuses_consumers(case: Case) {
+    let bucket = case.bucket().await;
+    let revision = bucket.put("a", "1").await;
+    let (engine, name, at) = (case.engine(), &bucket.name, consumer("c"));
+    bucket.consume("c", ConsumerStart::Oldest).await;
+    engine.close().await.unwrap();
+    refused!(engine.create_consumer(name, &at, ConsumerStart::Now).await, EngineError::Closed);
+    refused!(engine.create_consumer(name, &consumer("new"), ConsumerStart::Now).await, EngineError::Closed);
+    refused!(engine.consumers(name).await, EngineError::Closed);
+    refused!(engine.consumer(name, &at).await, EngineError::Closed);
+    refused!(engine.acknowledge(name, &at, revision).await, EngineError::Closed);
+    refused!(engine.reset_consumer(name, &at, ConsumerStart::Now).await, EngineError::Closed);
+    refused!(engine.delete_consumer(name, &at).await, EngineError::Closed);
 }
 
 pub(super) async fn closing_ends_every_watch(case: Case) {

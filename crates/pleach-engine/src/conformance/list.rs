@@ -34,6 +34,8 @@ pub enum Need {
     Batches,
     /// History of more than one record.
     History,
+    /// [`Capabilities::consumers`].
+    Consumers,
 }
 
 impl Need {
@@ -45,6 +47,7 @@ impl Need {
             Self::CompleteFeed => capabilities.complete_feed,
             Self::Batches => capabilities.batch_operations_max >= 100,
             Self::History => capabilities.history_max >= crate::HISTORY_MAX,
+            Self::Consumers => capabilities.consumers,
         }
     }
 }
@@ -57,6 +60,7 @@ impl fmt::Display for Need {
             Self::CompleteFeed => "complete_feed",
             Self::Batches => "batch_operations_max of 100",
             Self::History => "history_max of 64",
+            Self::Consumers => "consumers",
         })
     }
 }
@@ -299,8 +303,26 @@ macro_rules! __each_promise {
             concurrent_watchers_see_the_same_order: "that of revisions.";
             batches_of_concurrent_writers_are_delivered_whole: "no change comes between two parts of one." [Batches];
         }
+        "Consumers" consumers {
+            a_new_consumer_starts_where_it_was_told: "at the floor of the feed, after the newest revision, or at a revision." [Consumers];
+            a_consumer_starts_within_the_feed: "`Compacted` or `FutureRevision`, and none is made." [Consumers];
+            creating_a_consumer_again_finds_it: "where it stands, whatever its start." [Consumers];
+            consumers_are_listed_by_name: "in byte order, each once, as they describe themselves." [Consumers];
+            acknowledging_moves_a_consumer_forward_only: "an older revision changes nothing, not even its time." [Consumers];
+            acknowledging_the_future_is_refused: "`FutureRevision`, and the consumer stays where it was." [Consumers];
+            of_concurrent_acknowledgements_the_furthest_holds: "in whatever order they arrive." [Consumers];
+            a_watch_from_a_consumer_misses_nothing: "it has every change that is not acknowledged." [Consumers, CompleteFeed];
+            resetting_a_consumer_may_go_back: "or forward, under the rules of creating it." [Consumers];
+            a_missing_consumer_is_not_found: "`ConsumerNotFound`, or `BucketNotFound` if its bucket is missing." [Consumers];
+            a_deleted_consumer_is_forgotten: "one created under its name starts where it was told." [Consumers];
+            deleting_a_bucket_deletes_its_consumers: "its namesake has none." [Consumers];
+            consumers_of_two_buckets_are_apart: "they may have one name, and move alone." [Consumers];
+            a_consumer_leaves_no_trace_in_its_bucket: "no entry, no record, no change." [Consumers];
+            too_many_consumers_are_refused: "`TooManyConsumers` from 1001 on in a bucket." [Consumers];
+        }
         "Closing" closing {
             a_closed_engine_refuses_every_call: "`Closed`.";
+            a_closed_engine_refuses_consumers: "`Closed` from every call of theirs." [Consumers];
             closing_ends_every_watch: "with `Closed`.";
             closing_twice_is_fine: "the second time changes nothing.";
         }

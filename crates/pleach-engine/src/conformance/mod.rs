@@ -30,6 +30,7 @@ mod batches;
 mod buckets;
 mod closing;
 mod commits;
+mod consumers;
 mod expectations;
 mod expiry;
 mod expiry_changes;

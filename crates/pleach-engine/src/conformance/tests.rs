@@ -45,7 +45,8 @@ fn a_missing_capability_is_a_need_not_met() {
         (Need::SnapshotScans, Capabilities { snapshot_scans: false, ..complete.clone() }),
         (Need::CompleteFeed, Capabilities { complete_feed: false, ..complete.clone() }),
         (Need::Batches, Capabilities { batch_operations_max: 1, ..complete.clone() }),
-        (Need::History, Capabilities { history_max: 1, ..complete }),
+        (Need::History, Capabilities { history_max: 1, ..complete.clone() }),
+        (Need::Consumers, Capabilities { consumers: false, ..complete }),
     ];
     for (need, capabilities) in &lacking {
         assert!(!need.is_met_by(capabilities), "{need}");
@@ -123,6 +124,47 @@ mod broken {
             keep: NonZeroU8,
         ) -> Result<(), EngineError> {
             self.0.compact_key(bucket, key, keep).await
+        }
+        async fn create_consumer(
+            &self,
+            bucket: &BucketName,
+            consumer: &ConsumerName,
+            start: ConsumerStart,
+        ) -> Result<ConsumerInfo, EngineError> {
+            self.0.create_consumer(bucket, consumer, start).await
+        }
+        async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
+            self.0.consumers(bucket).await
+        }
+        async fn consumer(
+            &self,
+            bucket: &BucketName,
+            consumer: &ConsumerName,
+        ) -> Result<ConsumerInfo, EngineError> {
+            self.0.consumer(bucket, consumer).await
+        }
+        async fn acknowledge(
+            &self,
+            bucket: &BucketName,
+            consumer: &ConsumerName,
+            revision: Revision,
+        ) -> Result<(), EngineError> {
+            self.0.acknowledge(bucket, consumer, revision).await
+        }
+        async fn reset_consumer(
+            &self,
+            bucket: &BucketName,
+            consumer: &ConsumerName,
+            start: ConsumerStart,
+        ) -> Result<ConsumerInfo, EngineError> {
+            self.0.reset_consumer(bucket, consumer, start).await
+        }
+        async fn delete_consumer(
+            &self,
+            bucket: &BucketName,
+            consumer: &ConsumerName,
+        ) -> Result<(), EngineError> {
+            self.0.delete_consumer(bucket, consumer).await
         }
         async fn close(&self) -> Result<(), EngineError> {
             self.0.close().await

@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 
 use super::feed::Feed;
 use crate::{
-    At, BucketConfig, BucketInfo, BucketName, Change, Conflict, Direction, EngineError, Entry, Expectation,
-    Key, Op, Operation, Revision, Selection, Timestamp,
+    At, BucketConfig, BucketInfo, BucketName, Change, Conflict, ConsumerInfo, ConsumerName, Direction,
+    EngineError, Entry, Expectation, Key, Op, Operation, Revision, Selection, Timestamp,
 };
 
-/// A bucket: the kept records of every key, oldest first, and the feed of its changes.
+/// A bucket: the kept records of every key, oldest first, the feed of its changes, and places in it.
 #[derive(Debug)]
 pub(super) struct Bucket {
     pub(super) name: BucketName,
@@ -17,11 +17,13 @@ pub(super) struct Bucket {
     pub(super) last_revision: Revision,
     pub(super) records: BTreeMap<Key, Vec<Entry>>,
     pub(super) feed: Feed,
+    pub(super) consumers: BTreeMap<ConsumerName, ConsumerInfo>,
 }
 
 impl Bucket {
     pub(super) fn new(name: BucketName, config: BucketConfig, created: Timestamp, id: Revision) -> Self {
-        Self { name, config, created, id, last_revision: id, records: BTreeMap::new(), feed: Feed::new(id) }
+        let (records, feed, consumers) = (BTreeMap::new(), Feed::new(id), BTreeMap::new());
+        Self { name, config, created, id, last_revision: id, records, feed, consumers }
     }
 
     pub(super) fn info(&self, watches: usize) -> BucketInfo {

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use super::state::State;
 use super::watch::Watch;
 use crate::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Direction,
-    Engine, EngineError, Entry, Key, Page, ScanQuery, Selection, SteadyClock, SystemClock, Timestamp,
-    WakeHook, WatchQuery, WatchStream,
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
+    ConsumerInfo, ConsumerName, ConsumerStart, Direction, Engine, EngineError, Entry, Key, Page, Revision,
+    ScanQuery, Selection, SteadyClock, SystemClock, Timestamp, WakeHook, WatchQuery, WatchStream,
 };
 
 /// How long the alarm sleeps at least, so that a clock that stands still does not keep it busy.
@@ -151,6 +151,49 @@ impl Engine for MemoryEngine {
 
     async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
         self.shared.with_open(|state, _| state.compact_key(bucket, key, keep))
+    }
+
+    async fn create_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.shared.with_open(|state, now| state.create_consumer(bucket, consumer, start, now))
+    }
+
+    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
+        self.shared.with_open(|state, _| Ok(state.bucket(bucket)?.consumers.values().cloned().collect()))
+    }
+
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.shared.with_open(|state, _| state.bucket(bucket)?.consumer(consumer).cloned())
+    }
+
+    async fn acknowledge(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        revision: Revision,
+    ) -> Result<(), EngineError> {
+        self.shared.with_open(|state, now| state.acknowledge(bucket, consumer, revision, now))
+    }
+
+    async fn reset_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.shared.with_open(|state, _| state.reset_consumer(bucket, consumer, start))
+    }
+
+    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
+        self.shared.with_open(|state, _| state.delete_consumer(bucket, consumer))
     }
 
     async fn close(&self) -> Result<(), EngineError> {

@@ -4,6 +4,7 @@
 //! moments, and then does its own work; nothing else ever changes the maps.
 
 mod bucket;
+mod consumers;
 mod engine;
 mod feed;
 mod pages;

@@ -74,6 +74,10 @@ impl State {
         self.buckets.get(name).ok_or_else(|| EngineError::BucketNotFound { bucket: name.clone() })
     }
 
+    pub(super) fn bucket_mut(&mut self, name: &BucketName) -> Result<&mut Bucket, EngineError> {
+        self.buckets.get_mut(name).ok_or_else(|| EngineError::BucketNotFound { bucket: name.clone() })
+    }
+
     pub(super) fn info(&self, bucket: &Bucket) -> BucketInfo {
         let watches = self.watches.values().filter(|(watched, _)| *watched == bucket.id).count();
         bucket.info(watches)

@@ -6,7 +6,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use futures_core::Stream;
-use pleach_engine::{Clock, Entry, Key, Revision, SystemClock, WatchEvent};
+use pleach_engine::{Change, Clock, ConsumerName, Entry, Key, Revision, SystemClock, WatchEvent};
 
 use super::{block_on, give_back_a_wake_up};
 use crate::{Error, TypedEntry, TypedEvent};
@@ -85,6 +85,11 @@ iterator! {
     Watch of WatchEvent
 }
 
+iterator! {
+    /// The blocking form of [`Consumer`](crate::Consumer). The iterator waits for changes, without end.
+    Consumer of Change
+}
+
 typed_iterator! {
     /// The blocking form of [`TypedScan`](crate::TypedScan).
     TypedScan of TypedEntry
@@ -109,6 +114,31 @@ impl Watch {
     /// Those of [`Watch::next`](crate::Watch::next).
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Waited<WatchEvent>, Error> {
         next_timeout(&mut self.stream, timeout)
+    }
+}
+
+impl Consumer {
+    /// See [`Consumer::name`](crate::Consumer::name).
+    pub fn name(&self) -> &ConsumerName {
+        self.stream.name()
+    }
+
+    /// Waits for the next change, but no longer than `timeout`.
+    ///
+    /// # Errors
+    /// Those of [`Consumer::next`](crate::Consumer::next).
+    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Waited<Change>, Error> {
+        next_timeout(&mut self.stream, timeout)
+    }
+
+    /// See [`Consumer::ack`](crate::Consumer::ack).
+    pub fn ack(&mut self, change: &Change) -> Result<(), Error> {
+        block_on(self.stream.ack(change))
+    }
+
+    /// See [`Consumer::ack_up_to`](crate::Consumer::ack_up_to).
+    pub fn ack_up_to(&mut self, revision: Revision) -> Result<(), Error> {
+        block_on(self.stream.ack_up_to(revision))
     }
 }
 

@@ -16,12 +16,13 @@
 //! ```
 
 mod bucket;
+mod consumer;
 mod iter;
 mod store;
 mod typed;
 
 pub use bucket::{Bucket, CachedBucket};
-pub use iter::{Keys, Scan, TypedScan, TypedWatch, Waited, Watch};
+pub use iter::{Consumer, Keys, Scan, TypedScan, TypedWatch, Waited, Watch};
 pub use store::Store;
 pub use typed::TypedBucket;
 

@@ -3,7 +3,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use pleach::blocking::{Bucket, Store, Waited};
-use pleach::{DeleteOptions, ErrorKind, Expectation, PutOptions, ScanQuery, WatchEvent, WriteError};
+use pleach::{
+    ConsumeOptions, ConsumerStart, DeleteOptions, ErrorKind, Expectation, PutOptions, ScanQuery, WatchEvent,
+    WriteError,
+};
 
 use crate::given::within;
 
@@ -110,6 +113,27 @@ fn a_watch_is_an_iterator_that_ends_after_an_error() {
     assert_eq!(watch.next().unwrap().unwrap_err().kind(), ErrorKind::NotFound);
     assert!(watch.next().is_none());
     assert_eq!(watch.next_timeout(LONG).unwrap(), Waited::Ended);
+}
+
+#[test]
+fn consumers_need_no_async_either() {
+    let carts = carts();
+    let first = carts.put("a", "1").unwrap();
+    carts.put("b", "1").unwrap();
+    let mut consumer = carts.consume("mails").unwrap();
+    let change = consumer.next().unwrap().unwrap();
+    consumer.ack(&change).unwrap();
+    assert_eq!((consumer.name().as_str(), change.entry.revision), ("mails", first));
+    let mut consumer = carts.consume_with("mails", ConsumeOptions::default()).unwrap();
+    let Waited::Event(change) = consumer.next_timeout(LONG).unwrap() else { panic!("there is a change") };
+    assert_eq!(change.entry.key.as_str(), "b");
+    assert_eq!(consumer.next_timeout(Duration::ZERO).unwrap(), Waited::TimedOut);
+    consumer.ack_up_to(change.entry.revision).unwrap();
+    assert_eq!(carts.consumer("mails").unwrap().lag, 0);
+    assert!(carts.reset_consumer("mails", ConsumerStart::Oldest).unwrap().lag >= 2);
+    assert_eq!(carts.consumers().unwrap().len(), 1);
+    carts.delete_consumer("mails").unwrap();
+    assert_eq!(carts.consumer("mails").unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]

@@ -107,6 +107,10 @@ fn futures_and_streams_are_send() {
         check(check(carts.scan(">").unwrap()).collect()).await.unwrap();
         check(check(carts.batch()).put("b", "1").commit()).await.unwrap();
         check(check(carts.watch("a")).await.unwrap());
+        let mut consumer = check(check(carts.consume("mails")).await.unwrap());
+        let change = check(consumer.next()).await.unwrap().unwrap();
+        check(consumer.ack(&change)).await.unwrap();
+        check(carts.consumers()).await.unwrap();
         let typed = check(carts.typed::<u32>());
         check(typed.get("a")).await.unwrap();
         check(check(typed.scan(">").unwrap()).collect()).await.unwrap();

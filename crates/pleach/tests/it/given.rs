@@ -5,7 +5,7 @@ use std::time::Duration;
 use pleach::{Bucket, Clock, ManualClock, Store, Timestamp};
 
 /// No test takes longer.
-const TEST_TIME_MAX: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A new store and the clock it runs by.
 pub(crate) struct Given {

@@ -5,7 +5,10 @@
 mod blocking;
 mod bucket;
 mod cache;
+mod consumer;
+mod frail;
 mod given;
+mod projection;
 mod scan;
 mod spy;
 mod store;
@@ -77,6 +80,28 @@ on_every_engine! {
         a_watch_of_latest_values_marks_where_they_end
         a_watch_from_a_revision_delivers_it_first
         a_watch_of_a_deleted_bucket_ends_with_an_error;
+    consumer:
+        a_consumer_goes_on_after_what_it_acknowledged
+        a_consumer_begins_where_it_is_created
+        a_consumer_delivers_what_passes_its_filters
+        acknowledging_inside_a_batch_stops_there
+        consumers_tell_how_far_they_are_behind
+        a_consumer_can_be_reset_and_deleted
+        two_readers_of_one_consumer_both_see_everything
+        a_consumer_is_a_stream;
+    projection:
+        a_projection_follows_its_source
+        a_projection_begins_with_what_is_there
+        a_projection_goes_on_where_it_was
+        a_rebuild_derives_the_same_and_tells_its_progress
+        a_projection_waits_for_changes
+        of_two_runners_the_slower_stops
+        a_failing_reducer_loses_nothing
+        a_change_may_write_many_keys
+        many_changes_are_committed_together
+        projections_can_be_chained
+        a_target_belongs_to_one_projection
+        a_projection_lets_go_of_the_feed_behind_it;
     typed:
         typed_values_survive
         typed_keys_survive_in_order

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use futures_util::stream::{StreamExt, unfold};
 use pleach::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Engine,
-    EngineError, Entry, Key, Page, Revision, ScanQuery, Selection, WatchQuery,
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
+    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery,
+    Selection, WatchQuery,
 };
 use pleach_engine::{MemoryEngine, WatchStream};
 use tokio::sync::{Notify, Semaphore};
@@ -160,6 +161,49 @@ impl Engine for Watched {
 
     async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
         self.0.engine.compact_key(bucket, key, keep).await
+    }
+
+    async fn create_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.0.engine.create_consumer(bucket, consumer, start).await
+    }
+
+    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
+        self.0.engine.consumers(bucket).await
+    }
+
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.0.engine.consumer(bucket, consumer).await
+    }
+
+    async fn acknowledge(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        revision: Revision,
+    ) -> Result<(), EngineError> {
+        self.0.engine.acknowledge(bucket, consumer, revision).await
+    }
+
+    async fn reset_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.0.engine.reset_consumer(bucket, consumer, start).await
+    }
+
+    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
+        self.0.engine.delete_consumer(bucket, consumer).await
     }
 
     async fn close(&self) -> Result<(), EngineError> {

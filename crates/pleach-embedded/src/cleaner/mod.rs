@@ -1,0 +1,445 @@
+//! The cleaner: takes out of the log what nobody needs any more, so that it can run for years.
+//!
+//! A run of old segments is copied into a new one without its dead records, the new one takes their place, the
+//! index is pointed to it, and only when that is durable are the old files removed. At every moment the log has
+//! everything: whoever stops in between finds old and new files, takes the new ones, and removes the old.
+
+mod judge;
+mod pace;
+mod plan;
+mod retention;
+mod rewrite;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pleach_engine::{EngineError, Revision};
+use tokio::sync::oneshot;
+
+use crate::catalog::decode_config;
+use crate::commit::{IndexUpkeep, Moved, Request};
+use crate::core::{Core, op_of};
+use crate::index::{Head, IndexKey, ReadAt, bucket_of, key_of_head};
+use crate::log::{Footer, FrameKind, FrameSummary, Position, Segment, SegmentFrames, SegmentId};
+use judge::{CleanSince, Judge, bucket_with_markers};
+use pace::Pace;
+use plan::{Candidates, Plan};
+use rewrite::Rewrite;
+use survey::Survey;
+
+/// How long the cleaner sleeps if there is nothing to do, or something went wrong.
+const SLEEP: Duration = Duration::from_secs(1);
+
+/// How many records are re-pointed together: commits wait meanwhile.
+const MOVES_MAX: usize = 256;
+
+/// How many keys are forgotten, or index keys removed, together.
+const CHUNK_MAX: usize = 1000;
+
+/// If so many bytes wait to be removed, scans that were left idle lose their snapshots for it.
+const REPLACED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// How many segments may wait for the index to be written out before they can be cleaned.
+const UNFLUSHED_SEGMENTS_MAX: u64 = 2;
+
+/// Rewriting a segment must free this part of it at least, in percent.
+const FREED_PERCENT_MIN: u64 = 5;
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// There may be more to do.
+    Worked,
+    /// There is nothing to do.
+    Idle,
+}
+
+/// Cleans the log of a store.
+pub(crate) struct Cleaner {
+    core: Arc<Core>,
+    /// Where its requests go.
+    submit: Box<dyn Fn(Request) + Send>,
+    survey: Survey,
+    /// Segments in which nothing dead was found, and as of when.
+    checked: HashMap<SegmentId, Revision>,
+    /// Segments that cannot be read, and so cannot be cleaned, and what is wrong with them.
+    unreadable: BTreeMap<SegmentId, String>,
+    /// New segments that the index is to be pointed to, with the old ones that they take the place of.
+    unfinished: VecDeque<(Arc<Segment>, Vec<SegmentId>)>,
+    /// Old segments, and the revision from which on the index does not point to them.
+    replaced: Vec<(Vec<SegmentId>, Revision)>,
+    /// Where a pass over all segments has come to, and how large the log was when the last one ended.
+    sweep: Option<Revision>,
+    swept_at: u64,
+    /// How large segments are just now.
+    segment_bytes: u64,
+}
+
+impl Cleaner {
+    /// A cleaner whose requests are handled by `submit`.
+    pub(crate) fn new(core: &Arc<Core>, submit: impl Fn(Request) + Send + 'static) -> Self {
+        let mut cleaner = Self {
+            core: Arc::clone(core),
+            submit: Box::new(submit),
+            survey: Survey::default(),
+            checked: HashMap::new(),
+            unreadable: BTreeMap::new(),
+            unfinished: VecDeque::new(),
+            replaced: Vec::new(),
+            sweep: None,
+            swept_at: 0,
+            segment_bytes: core.settings.segment_bytes,
+        };
+        cleaner.take_up_unfinished();
+        cleaner
+    }
+
+    /// Works until the store is closed.
+    pub(crate) fn run(mut self) {
+        let core = Arc::clone(&self.core);
+        while !core.health.is_closed() {
+            let outcome = if core.health.is_poisoned() { Ok(Outcome::Idle) } else { self.step() };
+            let trouble = outcome.as_ref().err().map(ToString::to_string);
+            core.health.set_cleaning_trouble(trouble.or_else(|| self.unreadable.values().next().cloned()));
+            if !matches!(outcome, Ok(Outcome::Worked)) {
+                core.cleaner.wait(SLEEP);
+            }
+        }
+    }
+
+    /// Does the most useful thing, if there is any.
+    pub(crate) fn step(&mut self) -> Result<Outcome, EngineError> {
+        self.core.health.check_open()?;
+        self.remove_replaced()?;
+        if let Some((new, old)) = self.unfinished.pop_front() {
+            if let Err(error) = self.repoint(&new, &old) {
+                self.unfinished.push_front((new, old));
+                return Err(error);
+            }
+            return Ok(Outcome::Worked);
+        }
+        if !self.core.settings.clean {
+            return Ok(Outcome::Idle);
+        }
+        if self.remove_deleted_buckets()? {
+            return Ok(Outcome::Worked);
+        }
+        self.segment_bytes = self.core.log.segment_bytes(self.core.settings.segment_bytes);
+        let segments = self.candidates()?;
+        self.ask_for_seal(&segments)?;
+        let clean_since = self.clean_since();
+        let damaged = self.survey.refresh(&self.core, &segments, &clean_since, self.segment_bytes)?;
+        if !damaged.is_empty() {
+            let damaged = damaged.into_iter().map(|(id, error)| (id, error.to_string()));
+            self.unreadable.extend(damaged);
+            return Ok(Outcome::Worked);
+        }
+        match self.plan(&segments) {
+            Some(plan) => self.clean(&plan, &clean_since),
+            None => Ok(Outcome::Idle),
+        }
+    }
+
+    /// What an earlier process has not finished: new segments are there, and so are the old ones.
+    fn take_up_unfinished(&mut self) {
+        for old in self.core.log.replaced() {
+            let Some(new) = self.core.log.segment_of(old.first()) else { continue };
+            match self.unfinished.iter_mut().find(|(known, _)| known.id() == new.id()) {
+                Some((_, together)) => together.push(old.id()),
+                None => self.unfinished.push_back((new, vec![old.id()])),
+            }
+        }
+    }
+
+    /// The finished segments that can be cleaned: the index, as it is on the disk, has all of their records. What
+    /// it has not yet would have to be read from them again.
+    fn candidates(&mut self) -> Result<Vec<Arc<Segment>>, EngineError> {
+        let flushed = self.core.flushed();
+        let segments = self.core.log.segments();
+        let mut candidates = Vec::new();
+        for pair in segments.windows(2) {
+            let (segment, last) = (&pair[0], Revision::new(pair[1].first().get() - 1));
+            if last > flushed {
+                break;
+            }
+            if segment.footer().is_none() && !self.unreadable.contains_key(&segment.id()) {
+                self.make_footer(segment, last)?;
+            }
+            if !self.unreadable.contains_key(&segment.id()) {
+                candidates.push(Arc::clone(segment));
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// Reads a segment of the first format, which has no footer.
+    fn make_footer(&mut self, segment: &Arc<Segment>, last: Revision) -> Result<(), EngineError> {
+        let mut footer = Footer { last, ..Footer::empty(segment.first()) };
+        let mut frames = SegmentFrames::of(segment);
+        loop {
+            match frames.next() {
+                Ok(Some((offset, frame))) => footer.add(&FrameSummary::of(&frame, offset)),
+                Ok(None) => break,
+                Err(error) => return self.cannot_read(segment, error),
+            }
+        }
+        segment.finish(footer);
+        Ok(())
+    }
+
+    /// Damage is for a person to look at; the rest of the log is cleaned without it.
+    fn cannot_read(&mut self, segment: &Segment, error: EngineError) -> Result<(), EngineError> {
+        if matches!(error, EngineError::Corrupt { .. }) {
+            self.unreadable.insert(segment.id(), error.to_string());
+        }
+        Err(error)
+    }
+
+    /// For each segment, since when all before it are clean.
+    fn clean_since(&self) -> CleanSince {
+        let mut clean_since = CleanSince::new();
+        let mut oldest = Revision::new(u64::MAX);
+        for segment in self.core.log.segments() {
+            clean_since.insert(segment.id(), oldest);
+            let cleaned = segment.footer().map_or(Revision::ZERO, |footer| footer.cleaned_at);
+            let checked = self.checked.get(&segment.id()).copied().unwrap_or_default();
+            oldest = oldest.min(cleaned.max(checked));
+        }
+        clean_since
+    }
+
+    fn plan(&mut self, segments: &[Arc<Segment>]) -> Option<Plan> {
+        let segment_bytes = self.segment_bytes;
+        let candidates = Candidates { segments, survey: &self.survey, segment_bytes };
+        let (bytes, dead) = candidates.totals();
+        self.core.cleaned.set_estimate(bytes, dead);
+        candidates.plan().or_else(|| self.sweep(segments))
+    }
+
+    /// If much of the log does nothing but say that older records are forgotten, a pass over all segments, the
+    /// oldest first, can take it out.
+    fn sweep(&mut self, segments: &[Arc<Segment>]) -> Option<Plan> {
+        let bytes: u64 = segments.iter().map(|segment| segment.len()).sum();
+        if self.sweep.is_none() {
+            let footers = segments.iter().filter_map(|segment| segment.footer());
+            let shadows: u64 = footers.map(|footer| footer.shadow_bytes).sum();
+            let grown = self.core.written_log.load(Ordering::Acquire) - self.swept_at;
+            let worth_it = shadows > bytes / 10 && shadows > self.segment_bytes / 4;
+            if !worth_it || (self.swept_at > 0 && grown < bytes / 4) {
+                return None;
+            }
+            self.sweep = Some(Revision::ZERO);
+        }
+        let done = self.sweep?;
+        let Some(segment) = segments.iter().find(|segment| segment.first() > done) else {
+            (self.sweep, self.swept_at) = (None, self.core.written_log.load(Ordering::Acquire).max(1));
+            return None;
+        };
+        self.sweep = Some(segment.first());
+        Some(Plan { run: vec![Arc::clone(segment)], thorough: true, urgent: false })
+    }
+
+    fn clean(&mut self, plan: &Plan, clean_since: &CleanSince) -> Result<Outcome, EngineError> {
+        let core = Arc::clone(&self.core);
+        self.forget_keys(plan)?;
+        // Within the run everything is cleaned now, so what counts is what is before it.
+        let since = clean_since.get(&plan.run[0].id()).copied().unwrap_or_default();
+        let judge = Judge::new(&core, plan.run.iter().map(|segment| (segment.id(), since)).collect());
+        let mut pace = self.pace(plan);
+        let mut rewrite = Rewrite::prepare(&core, &judge, &plan.run)?;
+        for segment in &plan.run {
+            if let Err(error) = rewrite.copy(segment, &mut pace) {
+                rewrite.abandon();
+                return self.cannot_read(segment, error).map(|()| Outcome::Worked);
+            }
+        }
+        let bytes: u64 = plan.run.iter().map(|segment| segment.len()).sum();
+        let wanted = if plan.thorough { 1 } else { (bytes * FREED_PERCENT_MIN / 100).max(1) };
+        if rewrite.freed < wanted && plan.run.len() == 1 {
+            let (freed, id) = (rewrite.freed, plan.run[0].id());
+            rewrite.abandon();
+            self.survey.found_clean(id);
+            if freed == 0 {
+                self.checked.insert(id, judge.revision());
+            }
+            return Ok(Outcome::Worked);
+        }
+        let new = rewrite.publish()?;
+        self.replace(&new, &plan.run);
+        Ok(Outcome::Worked)
+    }
+
+    fn pace(&self, plan: &Plan) -> Pace {
+        let limit = self.core.settings.clean_bytes_per_second;
+        Pace::new(&self.core, (!plan.urgent).then_some(limit))
+    }
+
+    /// Puts a new segment in the place of those it was made from.
+    fn replace(&mut self, new: &Arc<Segment>, run: &[Arc<Segment>]) {
+        // First, so that a watch that finds changes missing also finds that they may be.
+        for (id, summary) in new.footer().iter().flat_map(|footer| &footer.buckets) {
+            if let Some(bucket) = self.core.catalog.by_id(*id) {
+                bucket.raise_floor(summary.dropped);
+            }
+        }
+        self.core.log.replace(run, Arc::clone(new));
+        let before: u64 = run.iter().map(|segment| segment.len()).sum();
+        self.core.cleaned.add(before, new.len());
+        let old: Vec<_> = run.iter().map(|segment| segment.id()).collect();
+        for id in &old {
+            self.checked.remove(id);
+        }
+        self.unfinished.push_back((Arc::clone(new), old));
+    }
+
+    /// Forgets the keys whose markers in the run have been kept long enough.
+    fn forget_keys(&mut self, plan: &Plan) -> Result<(), EngineError> {
+        let core = Arc::clone(&self.core);
+        let judge = Judge::new(&core, CleanSince::new());
+        let now = core.clock.now();
+        for segment in &plan.run {
+            let mut frames = SegmentFrames::of(segment);
+            loop {
+                let frame = match frames.next() {
+                    Ok(Some((_, frame))) => frame,
+                    Ok(None) => break,
+                    Err(error) => return self.cannot_read(segment, error),
+                };
+                let bucket = bucket_with_markers(&core, frame.header.bucket, frame.header.kind);
+                let Some(bucket) = bucket else { continue };
+                let mut keys = Vec::new();
+                for (_, record) in &frame.records {
+                    if judge.is_forgettable(&bucket, record, now)? {
+                        keys.push((record.key.clone(), record.revision));
+                    }
+                }
+                if !keys.is_empty() {
+                    self.ask(|reply| Request::Forget { bucket, keys, reply })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Points the index to the records in a new segment, which are read back for it: before an old file is
+    /// removed, everything in the new one has been seen to be there.
+    fn repoint(&mut self, new: &Arc<Segment>, old: &[SegmentId]) -> Result<(), EngineError> {
+        let mut frames = SegmentFrames::of(new);
+        let mut moves = Vec::with_capacity(MOVES_MAX);
+        let mut pace = Pace::new(&self.core, Some(self.core.settings.clean_bytes_per_second));
+        while let Some((_, frame)) = frames.next()? {
+            self.core.health.check_open()?;
+            pace.did(&self.core, frame.header.frame_len());
+            if frame.header.kind != FrameKind::Commit {
+                continue;
+            }
+            for (offset, record) in frame.records {
+                if op_of(record.kind).is_some() && !record.faded {
+                    let len = u32::try_from(record.encoded_len()).unwrap_or(u32::MAX);
+                    let position = Position { segment: new.id(), offset, len };
+                    let (bucket, revision) = (frame.header.bucket, record.revision);
+                    moves.push(Moved { bucket, key: record.key, revision, position });
+                }
+            }
+            if moves.len() >= MOVES_MAX {
+                let moves = std::mem::take(&mut moves);
+                self.upkeep(IndexUpkeep::Move(moves))?;
+            }
+        }
+        let moved = self.upkeep(IndexUpkeep::Move(moves))?;
+        self.replaced.push((old.to_vec(), moved));
+        Ok(())
+    }
+
+    /// Removes old segments to which nothing points any more: the index on the disk does not, and no snapshot.
+    fn remove_replaced(&mut self) -> Result<(), EngineError> {
+        let (flushed, now) = (self.core.flushed(), self.core.elapsed());
+        if self.replaced_bytes() > REPLACED_BYTES_MAX
+            && let Some((_, newest)) = self.replaced.last()
+        {
+            self.core.snapshots.end_leases(*newest);
+        }
+        let oldest = self.core.snapshots.oldest(now).min(flushed);
+        let (done, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.replaced).into_iter().partition(|(_, moved)| *moved <= oldest);
+        self.replaced = waiting;
+        for (old, moved) in done {
+            if let Err(error) = self.core.log.remove(&old) {
+                self.replaced.push((old, moved));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn replaced_bytes(&self) -> u64 {
+        self.core.log.replaced().iter().map(|segment| segment.len()).sum()
+    }
+
+    /// If only the index keeps old segments from being removed, or many from being cleaned, it shall be written
+    /// out.
+    fn ask_for_seal(&mut self, candidates: &[Arc<Segment>]) -> Result<(), EngineError> {
+        let sealed = Revision::new(self.core.sealed.load(Ordering::Acquire));
+        let waits = self.replaced.iter().any(|(_, moved)| *moved > sealed);
+        let segments = self.core.log.segments();
+        let finished = segments.len().saturating_sub(1);
+        let behind = segments[candidates.len().min(finished)..finished].iter();
+        let behind: u64 =
+            behind.filter(|segment| segment.first() > sealed).map(|segment| segment.len()).sum();
+        let wanted = waits || behind >= UNFLUSHED_SEGMENTS_MAX * self.segment_bytes;
+        if wanted && !self.core.seal_wanted.swap(true, Ordering::AcqRel) {
+            self.upkeep(IndexUpkeep::Seal)?;
+        }
+        Ok(())
+    }
+
+    /// Removes some of what deleted buckets have left in the index; says whether there was anything.
+    fn remove_deleted_buckets(&mut self) -> Result<bool, EngineError> {
+        let prefix = IndexKey::all_deleted();
+        let end = Bound::Excluded(IndexKey::after(&prefix));
+        let note = self.core.index.range(Bound::Included(prefix), end, ReadAt::Newest).next().transpose()?;
+        let Some((note, config)) = note else { return Ok(false) };
+        let unreadable =
+            || EngineError::CorruptIndex { what: "what is left of a bucket is unreadable".into() };
+        let (bucket, _) = bucket_of(&note).ok_or_else(unreadable)?;
+        let config = decode_config(&config).ok_or_else(unreadable)?;
+        let prefix = IndexKey::head(bucket, &[]);
+        let end = Bound::Excluded(IndexKey::after(&prefix));
+        let mut keys = Vec::new();
+        let mut heads = 0;
+        for item in self.core.index.range(Bound::Included(prefix), end, ReadAt::Newest).take(CHUNK_MAX) {
+            let (head_key, bytes) = item?;
+            let head = Head::decode(bytes).ok_or_else(unreadable)?;
+            let key = key_of_head(&head_key).ok_or_else(unreadable)?;
+            let expiry = config.expiry(head.time, head.expires).filter(|_| head.op.is_put());
+            keys.extend(expiry.map(|at| IndexKey::expiry(at, bucket, &key)));
+            keys.push(head_key);
+            heads += 1;
+        }
+        if heads < CHUNK_MAX {
+            keys.push(note);
+        }
+        self.upkeep(IndexUpkeep::Remove(keys))?;
+        Ok(true)
+    }
+
+    fn upkeep(&self, upkeep: IndexUpkeep) -> Result<Revision, EngineError> {
+        self.ask(|reply| Request::Upkeep { upkeep, reply })
+    }
+
+    fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Request,
+    ) -> Result<T, EngineError> {
+        self.core.health.check_writable()?;
+        let (reply, answer) = oneshot::channel();
+        (self.submit)(request(reply));
+        answer.blocking_recv().map_err(|_| EngineError::Closed)?
+    }
+}

@@ -1,0 +1,171 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pleach_engine::{EngineError, Timestamp};
+
+use super::judge::{CleanSince, Judge, Verdict, bucket_with_markers};
+use crate::core::Core;
+use crate::log::{Frame, FrameKind, Segment, SegmentFrames, SegmentId};
+
+/// Segments up to this size are looked at in full.
+const WHOLE_BYTES_MAX: u64 = 256 * 1024;
+
+/// Of larger ones, frames are looked at in this many places.
+const SAMPLES: usize = 64;
+
+/// How much is looked at in each place, and in all of them together.
+const SAMPLE_BYTES: u64 = 16 * 1024;
+const SAMPLES_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// An estimate is good for so long at most: time lets entries and changes die as well.
+const ESTIMATE_AGE_MAX: Duration = Duration::from_secs(30);
+
+/// How much of each segment is garbage, as far as a look at some of its records tells.
+///
+/// Nothing is counted when records are overwritten: to find the record that dies would cost more than the
+/// write that kills it. Instead the cleaner looks at samples, which see every way for a record to die.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    estimates: HashMap<SegmentId, Estimate>,
+}
+
+/// What was found in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Estimate {
+    /// Bytes that cleaning would free.
+    pub(super) dead: u64,
+    /// How long the segment is.
+    pub(super) bytes: u64,
+    /// How much had been written to the log when this was found.
+    written: u64,
+    elapsed: Duration,
+}
+
+impl Estimate {
+    /// That of a segment nobody has looked at.
+    pub(super) fn unknown(bytes: u64) -> Self {
+        Self { dead: 0, bytes, written: 0, elapsed: Duration::ZERO }
+    }
+
+    pub(super) fn live(&self) -> u64 {
+        self.bytes - self.dead.min(self.bytes)
+    }
+}
+
+impl Survey {
+    /// Brings the estimates of `segments` up to date, and says which of them cannot be read.
+    pub(super) fn refresh(
+        &mut self,
+        core: &Arc<Core>,
+        segments: &[Arc<Segment>],
+        clean_since: &CleanSince,
+        segment_bytes: u64,
+    ) -> Result<Vec<(SegmentId, EngineError)>, EngineError> {
+        let (written, elapsed) = (core.written_log.load(Ordering::Acquire), core.elapsed());
+        let total: u64 = segments.iter().map(|segment| segment.len()).sum();
+        let fresh = (total / 32).max(segment_bytes / 8);
+        self.estimates.retain(|id, estimate| {
+            segments.iter().any(|segment| segment.id() == *id)
+                && written - estimate.written < fresh
+                && elapsed.saturating_sub(estimate.elapsed) < ESTIMATE_AGE_MAX
+        });
+        let unknown: Vec<_> =
+            segments.iter().filter(|segment| !self.estimates.contains_key(&segment.id())).collect();
+        let mut unreadable = Vec::new();
+        if unknown.is_empty() {
+            return Ok(unreadable);
+        }
+        let judge = Judge::new(core, clean_since.clone());
+        for segment in unknown {
+            core.health.check_open()?;
+            let (dead, looked_at) = match look(core, &judge, segment) {
+                Ok(found) => found,
+                Err(error @ EngineError::Corrupt { .. }) => {
+                    unreadable.push((segment.id(), error));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let bytes = segment.len();
+            let dead = u128::from(dead) * u128::from(bytes) / u128::from(looked_at.max(1));
+            let dead = u64::try_from(dead).unwrap_or(u64::MAX).min(bytes);
+            self.estimates.insert(segment.id(), Estimate { dead, bytes, written, elapsed });
+        }
+        Ok(unreadable)
+    }
+
+    pub(super) fn get(&self, segment: SegmentId) -> Option<Estimate> {
+        self.estimates.get(&segment).copied()
+    }
+
+    /// Says that cleaning a segment would free nothing worth the work.
+    pub(super) fn found_clean(&mut self, segment: SegmentId) {
+        if let Some(estimate) = self.estimates.get_mut(&segment) {
+            estimate.dead = 0;
+        }
+    }
+}
+
+/// Looks at a segment or at samples of it: how many bytes are dead, of how many.
+fn look(core: &Core, judge: &Judge, segment: &Arc<Segment>) -> Result<(u64, u64), EngineError> {
+    let now = core.clock.now();
+    let (mut dead, mut looked_at) = (0, 0);
+    let strides = segment.footer().map(|footer| &footer.strides[..]).unwrap_or_default();
+    if segment.len() <= WHOLE_BYTES_MAX || strides.len() < 2 {
+        let mut frames = SegmentFrames::of(segment);
+        while let Some((_, frame)) = frames.next()? {
+            looked_at += frame.header.frame_len();
+            dead += dead_bytes(core, judge, segment.id(), &frame, now)?;
+        }
+        return Ok((dead, looked_at));
+    }
+    let every = strides.len().div_ceil(SAMPLES);
+    for (_, offset) in strides.iter().step_by(every) {
+        let window = usize::try_from(SAMPLE_BYTES).unwrap_or(usize::MAX);
+        let mut frames = SegmentFrames::at(segment, *offset, window);
+        let enough = looked_at + SAMPLE_BYTES;
+        while looked_at < enough
+            && let Some((_, frame)) = frames.next()?
+        {
+            looked_at += frame.header.frame_len();
+            dead += dead_bytes(core, judge, segment.id(), &frame, now)?;
+        }
+        if looked_at >= SAMPLES_BYTES_MAX {
+            break;
+        }
+    }
+    Ok((dead, looked_at))
+}
+
+/// How many bytes of a frame would be freed.
+fn dead_bytes(
+    core: &Core,
+    judge: &Judge,
+    segment: SegmentId,
+    frame: &Frame,
+    now: Timestamp,
+) -> Result<u64, EngineError> {
+    if frame.header.kind == FrameKind::Footer {
+        return Ok(0);
+    }
+    let markers_in = bucket_with_markers(core, frame.header.bucket, frame.header.kind);
+    let (mut dead, mut dead_records) = (0, 0);
+    for (_, record) in &frame.records {
+        let is_dead = match judge.judge(segment, &frame.header, record)? {
+            Verdict::Drop => true,
+            Verdict::Fade => false,
+            Verdict::Keep => match &markers_in {
+                Some(bucket) => judge.is_forgettable(bucket, record, now)?,
+                None => false,
+            },
+        };
+        if is_dead {
+            dead += record.encoded_len() as u64;
+            dead_records += 1;
+        }
+    }
+    // With its last record the frame itself goes.
+    Ok(if dead_records == frame.records.len() { frame.header.frame_len() } else { dead })
+}
