@@ -3,6 +3,8 @@
 
 mod ci;
 mod metadata;
+mod sim;
+mod soak;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -16,8 +18,12 @@ Usage: cargo xtask COMMAND
 Commands:
   ci     Everything a change must pass: format, lints, each feature alone, tests,
          doc tests, docs and tidy. Stops at the first failure.
+  soak   Overwrites the same keys for a while, and shows whether space, memory and open
+         files level off; see `cargo xtask soak --help`.
   tidy   The rules of the house: arrows between crates, sizes of files, licences,
          leftovers, machine paths, and paths that documents name.
+  sim    Random histories of the embedded engine on a machine that fails, in a release build.
+         --seeds N [--from S] runs N of them, --seed S one again that failed.
   help   This text.
 ";
 
@@ -26,7 +32,9 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
         ["ci"] => ci::run(&root()),
+        ["soak", arguments @ ..] => soak::run(&root(), arguments),
         ["tidy"] => tidy::run(&root()),
+        ["sim", arguments @ ..] => sim::run(&root(), arguments),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

@@ -93,8 +93,8 @@ impl Core {
     }
 
     /// Turns a head into the entry it stands for, reading the value from the log if it is not inline. None
-    /// if the record has been moved meanwhile: another look at the index tells where to. That cannot happen to
-    /// a head that was read from a snapshot which is still held.
+    /// if the record has been cleaned away meanwhile: another look at the index tells what has followed it. That
+    /// cannot happen to a head that was read from a snapshot which is still held.
     pub(crate) fn entry(
         &self,
         config: &BucketConfig,
@@ -117,7 +117,7 @@ impl Core {
         Ok(Some(Entry { key, value, revision, time, expires, op, headers }))
     }
 
-    /// Reads an older record of a key; none if it has been moved, as with [`Core::entry`].
+    /// Reads an older record of a key; none if it has been cleaned away, as with [`Core::entry`].
     pub(crate) fn past_entry(
         &self,
         config: &BucketConfig,
@@ -128,14 +128,10 @@ impl Core {
         record.map(|record| self.record_entry(config, record)).transpose()
     }
 
-    /// What to say if a record was moved under a snapshot.
-    pub(crate) fn moved(&self, key: &Key, position: &crate::log::Position) -> EngineError {
-        let path = self.log.directory.join(position.segment.file_name());
-        EngineError::Corrupt {
-            path,
-            offset: position.offset,
-            what: format!("the segment with {key} is missing"),
-        }
+    /// What to say if a record that someone may read is nowhere.
+    pub(crate) fn missing(&self, key: &Key) -> EngineError {
+        let what = format!("a record of {key} is missing");
+        EngineError::Corrupt { path: self.log.directory.clone(), offset: 0, what }
     }
 
     /// Turns a record of a key into the entry it stands for.

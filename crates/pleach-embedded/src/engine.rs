@@ -32,6 +32,10 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities::complete("embedded"
 /// Values larger than this are not read on the caller's thread.
 const INLINE_READ_BYTES_MAX: u32 = 256 * 1024;
 
+/// How often a record that the index points to is looked for: it may be overwritten and cleaned away in
+/// between, but not again and again.
+const LOOKS_MAX: usize = 16;
+
 /// If more of the log than this would have to be read again at the next open, the index is written out when
 /// the store is closed; less is read sooner than it is written.
 const REPLAY_BYTES_MAX: u64 = 1024 * 1024;
@@ -93,6 +97,12 @@ impl EmbeddedEngine {
     /// How the store is doing.
     pub fn status(&self) -> Status {
         Status::of(&self.core)
+    }
+
+    /// The front of a store whose threads a test plays.
+    #[cfg(test)]
+    pub(crate) fn without_threads(core: Arc<Core>, queue: Arc<CommitQueue>) -> Self {
+        Self { core, queue, running: Arc::default() }
     }
 
     fn open_bucket(&self, name: &BucketName) -> Result<Arc<Bucket>, EngineError> {
@@ -200,7 +210,7 @@ fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineErro
 }
 
 /// Ends the log cleanly, and writes out the index if reading the log again would take longer.
-fn finish(core: &Core, mut writer: LogWriter) -> Result<(), EngineError> {
+pub(crate) fn finish(core: &Core, mut writer: LogWriter) -> Result<(), EngineError> {
     writer.close()?;
     if core.index.backlog().sealed > 0 || core.unsealed_log.load(Ordering::Acquire) > REPLAY_BYTES_MAX {
         let applied = core.snapshots.visible();
@@ -262,7 +272,7 @@ impl Engine for EmbeddedEngine {
     async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
         let bucket = self.open_bucket(bucket)?;
         let config = bucket.config();
-        loop {
+        for _ in 0..LOOKS_MAX {
             let visible = self.core.snapshots.visible();
             let head = self.visible_head(&bucket, key)?;
             if let At::Revision(revision) = at {
@@ -289,17 +299,18 @@ impl Engine for EmbeddedEngine {
                 let (core, key, config) = (Arc::clone(&self.core), key.clone(), Arc::clone(&config));
                 blocking::unblock(move || core.entry(&config, key, head, false)).await?
             };
-            // A record that was moved is where the index says by now.
+            // A record that was cleaned away between the two looks has been followed by another.
             if entry.is_some() {
                 return Ok(entry);
             }
         }
+        Err(self.core.missing(key))
     }
 
     async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
         let bucket = self.open_bucket(bucket)?;
         let config = bucket.config();
-        loop {
+        for _ in 0..LOOKS_MAX {
             let Some(head) = self.visible_head(&bucket, key)? else { return Ok(Vec::new()) };
             let (core, key, config) = (Arc::clone(&self.core), key.clone(), Arc::clone(&config));
             let entries = blocking::unblock(move || {
@@ -312,6 +323,7 @@ impl Engine for EmbeddedEngine {
                 return Ok(entries);
             }
         }
+        Err(self.core.missing(key))
     }
 
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {

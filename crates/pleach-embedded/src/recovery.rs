@@ -164,17 +164,13 @@ impl View {
         Self::load(index, store)?.ok_or_else(|| EngineError::Bug { what: "a new index is not empty".into() })
     }
 
-    /// Whether the index is from before a cleaning whose old segments are gone: it may point to them.
+    /// Whether the index is an old one, from before what the log was cleaned for. An empty one is not: everything
+    /// is applied to it.
     fn is_stale(&self, log: &Log) -> bool {
-        let replaced = log.replaced();
-        let made_from = |cleaned: &Segment, old: &Segment| {
-            log.segment_of(old.first()).is_some_and(|segment| segment.id() == cleaned.id())
-        };
-        let is_newer = |segment: &Arc<Segment>| {
-            segment.footer().is_some_and(|footer| footer.cleaned_at > self.applied)
-                && !replaced.iter().any(|old| made_from(segment, old))
-        };
-        self.applied > Revision::ZERO && log.segments().iter().any(is_newer)
+        let segments = log.segments();
+        let least =
+            segments.iter().filter_map(|segment| segment.footer()).map(|footer| footer.index_at).max();
+        self.applied > Revision::ZERO && least.is_some_and(|least| self.applied < least)
     }
 
     /// Reads what the index says about itself; none if that makes no sense.

@@ -79,9 +79,9 @@ impl HeadScan {
 
     /// The entry of a head that this scan has read.
     pub(crate) fn entry(&self, key: Key, head: Head, keys_only: bool) -> Result<Entry, EngineError> {
-        let (name, position) = (key.clone(), head.position);
+        let name = key.clone();
         let entry = self.core.entry(&self.config, key, head, keys_only)?;
-        entry.ok_or_else(|| self.core.moved(&name, &position))
+        entry.ok_or_else(|| self.core.missing(&name))
     }
 
     /// The next key and head, live or not; none at the end. Skips what the selection does not contain, up to

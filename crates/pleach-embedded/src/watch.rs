@@ -261,7 +261,7 @@ impl Initial {
     fn take_record(&mut self, scan: &HeadScan, key: Key, mut head: Head) -> Result<Entry, EngineError> {
         let Some(oldest) = head.past.pop() else { return scan.entry(key, head, false) };
         let entry = scan.core.past_entry(&scan.config, &key, oldest)?;
-        let entry = entry.ok_or_else(|| scan.core.moved(&key, &oldest.position))?;
+        let entry = entry.ok_or_else(|| scan.core.missing(&key))?;
         self.rest = Some((key, head));
         Ok(entry)
     }

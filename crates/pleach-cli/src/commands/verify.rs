@@ -146,11 +146,12 @@ fn describe_index(index: &IndexReport) -> String {
             let examples: Vec<String> =
                 check.examples.iter().take(KEYS_SHOWN_MAX).map(|(b, key)| format!("{b}/{key}")).collect();
             format!(
-                "differs from the log: {} missing, {} stale, {} wrong, {} wrong; such as {}",
+                "differs from the log: {} missing, {} stale, {} wrong, {} wrong, {} wrong; such as {}",
                 counted(check.missing, "key", "keys"),
                 counted(check.stale, "key", "keys"),
                 counted(check.wrong, "key", "keys"),
                 counted(check.buckets_wrong, "bucket", "buckets"),
+                counted(check.consumers_wrong, "consumer", "consumers"),
                 examples.join(", ")
             )
         }
@@ -225,7 +226,7 @@ fn index_object(index: &IndexReport) -> Value {
             let counts = json!({
                 "applied": check.applied, "keys": check.heads, "missing": check.missing,
                 "stale": check.stale, "wrong": check.wrong, "buckets_wrong": check.buckets_wrong,
-                "examples": examples,
+                "consumers_wrong": check.consumers_wrong, "examples": examples,
             });
             ("checked", counts)
         }

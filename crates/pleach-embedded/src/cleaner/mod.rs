@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 use crate::catalog::decode_config;
 use crate::commit::{IndexUpkeep, Moved, Request};
 use crate::core::{Core, op_of};
-use crate::index::{Head, IndexKey, ReadAt, bucket_of, key_of_head};
+use crate::index::{Head, INLINE_BYTES_MAX, IndexKey, ReadAt, bucket_of, key_of_head};
 use crate::log::{Footer, FrameKind, FrameSummary, Position, Segment, SegmentFrames, SegmentId};
 use judge::{CleanSince, Judge, bucket_with_markers};
 use pace::Pace;
@@ -72,13 +72,30 @@ pub(crate) struct Cleaner {
     unreadable: BTreeMap<SegmentId, String>,
     /// New segments that the index is to be pointed to, with the old ones that they take the place of.
     unfinished: VecDeque<(Arc<Segment>, Vec<SegmentId>)>,
-    /// Old segments, and the revision from which on the index does not point to them.
-    replaced: Vec<(Vec<SegmentId>, Revision)>,
+    /// Old segments that wait to be removed.
+    replaced: Vec<Replaced>,
     /// Where a pass over all segments has come to, and how large the log was when the last one ended.
     sweep: Option<Revision>,
     swept_at: u64,
     /// How large segments are just now.
     segment_bytes: u64,
+}
+
+/// Segments that another has taken the place of.
+struct Replaced {
+    segments: Vec<SegmentId>,
+    /// Older snapshots may see what is only in them.
+    cleaned_at: Revision,
+    /// From this revision on the index does not point to them; none if it need not be told.
+    moved: Option<Revision>,
+}
+
+impl Replaced {
+    /// Whether nothing points to them any more, but for what is found by its revision.
+    fn is_free(&self, oldest_snapshot: Revision, flushed: Revision) -> bool {
+        let seen = self.cleaned_at.max(self.moved.unwrap_or_default());
+        seen <= oldest_snapshot && self.moved.is_none_or(|moved| moved <= flushed)
+    }
 }
 
 impl Cleaner {
@@ -327,20 +344,25 @@ impl Cleaner {
         Ok(())
     }
 
-    /// Points the index to the records in a new segment, which are read back for it: before an old file is
+    /// Points the index to the records in a new segment, which is read back for it: before an old file is
     /// removed, everything in the new one has been seen to be there.
+    ///
+    /// A small value is in the index itself. Where its record is matters only if it becomes history, so it is
+    /// left to be found by its revision then.
     fn repoint(&mut self, new: &Arc<Segment>, old: &[SegmentId]) -> Result<(), EngineError> {
         let mut frames = SegmentFrames::of(new);
         let mut moves = Vec::with_capacity(MOVES_MAX);
+        let mut moved = None;
         let mut pace = Pace::new(&self.core, Some(self.core.settings.clean_bytes_per_second));
         while let Some((_, frame)) = frames.next()? {
             self.core.health.check_open()?;
             pace.did(&self.core, frame.header.frame_len());
-            if frame.header.kind != FrameKind::Commit {
-                continue;
-            }
+            let bucket = self.core.catalog.by_id(frame.header.bucket);
+            let Some(bucket) = bucket.filter(|_| frame.header.kind == FrameKind::Commit) else { continue };
+            let has_history = bucket.config().history.get() > 1;
             for (offset, record) in frame.records {
-                if op_of(record.kind).is_some() && !record.faded {
+                let is_read = has_history || record.payload.encoded_len() > INLINE_BYTES_MAX;
+                if op_of(record.kind).is_some() && !record.faded && is_read {
                     let len = u32::try_from(record.encoded_len()).unwrap_or(u32::MAX);
                     let position = Position { segment: new.id(), offset, len };
                     let (bucket, revision) = (frame.header.bucket, record.revision);
@@ -349,11 +371,15 @@ impl Cleaner {
             }
             if moves.len() >= MOVES_MAX {
                 let moves = std::mem::take(&mut moves);
-                self.upkeep(IndexUpkeep::Move(moves))?;
+                moved = Some(self.upkeep(IndexUpkeep::Move(moves))?);
             }
         }
-        let moved = self.upkeep(IndexUpkeep::Move(moves))?;
-        self.replaced.push((old.to_vec(), moved));
+        if !moves.is_empty() {
+            moved = Some(self.upkeep(IndexUpkeep::Move(moves))?);
+        }
+        // What was left out is seen by snapshots from before it was forgotten.
+        let cleaned_at = new.footer().map_or(Revision::ZERO, |footer| footer.cleaned_at);
+        self.replaced.push(Replaced { segments: old.to_vec(), cleaned_at, moved });
         Ok(())
     }
 
@@ -361,19 +387,14 @@ impl Cleaner {
     fn remove_replaced(&mut self) -> Result<(), EngineError> {
         let (flushed, now) = (self.core.flushed(), self.core.elapsed());
         if self.replaced_bytes() > REPLACED_BYTES_MAX
-            && let Some((_, newest)) = self.replaced.last()
+            && let Some(newest) = self.replaced.last()
         {
-            self.core.snapshots.end_leases(*newest);
+            self.core.snapshots.end_leases(newest.moved.unwrap_or(newest.cleaned_at));
         }
-        let oldest = self.core.snapshots.oldest(now).min(flushed);
-        let (done, waiting): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.replaced).into_iter().partition(|(_, moved)| *moved <= oldest);
-        self.replaced = waiting;
-        for (old, moved) in done {
-            if let Err(error) = self.core.log.remove(&old) {
-                self.replaced.push((old, moved));
-                return Err(error);
-            }
+        let oldest = self.core.snapshots.oldest(now);
+        while let Some(at) = self.replaced.iter().position(|replaced| replaced.is_free(oldest, flushed)) {
+            self.core.log.remove(&self.replaced[at].segments)?;
+            self.replaced.remove(at);
         }
         Ok(())
     }
@@ -386,7 +407,7 @@ impl Cleaner {
     /// out.
     fn ask_for_seal(&mut self, candidates: &[Arc<Segment>]) -> Result<(), EngineError> {
         let sealed = Revision::new(self.core.sealed.load(Ordering::Acquire));
-        let waits = self.replaced.iter().any(|(_, moved)| *moved > sealed);
+        let waits = self.replaced.iter().any(|replaced| replaced.moved > Some(sealed));
         let segments = self.core.log.segments();
         let finished = segments.len().saturating_sub(1);
         let behind = segments[candidates.len().min(finished)..finished].iter();

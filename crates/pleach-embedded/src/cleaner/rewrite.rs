@@ -46,7 +46,7 @@ impl<'a> Rewrite<'a> {
             previous: first.header.previous,
         };
         let new = Segment::prepare(&*log.disk, &log.directory, header)?;
-        let footer = Footer::empty(first.first());
+        let footer = Footer { index_at: core.flushed(), ..Footer::empty(first.first()) };
         let (buffer, dropped) = (Vec::new(), BTreeMap::new());
         Ok(Self { core, log, judge, new, footer, buffer, freed: 0, dropped })
     }
@@ -102,6 +102,7 @@ impl<'a> Rewrite<'a> {
     fn inherit(&mut self, segment: &Segment) {
         let Some(old) = segment.footer() else { return };
         self.footer.last = self.footer.last.max(old.last);
+        self.footer.index_at = self.footer.index_at.max(old.index_at);
         self.footer.next_bucket = self.footer.next_bucket.max(old.next_bucket);
         for (id, summary) in &old.buckets {
             if self.core.catalog.by_id(*id).is_some() {

@@ -96,6 +96,11 @@ impl Survey {
         Ok(unreadable)
     }
 
+    #[cfg(test)]
+    pub(super) fn set(&mut self, segment: SegmentId, estimate: Estimate) {
+        self.estimates.insert(segment, estimate);
+    }
+
     pub(super) fn get(&self, segment: SegmentId) -> Option<Estimate> {
         self.estimates.get(&segment).copied()
     }

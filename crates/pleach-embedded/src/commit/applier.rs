@@ -111,7 +111,7 @@ impl Applier {
         }
     }
 
-    fn seal_if_large(&self) {
+    pub(crate) fn seal_if_large(&self) {
         let core = &*self.core;
         let unsealed_log = core.unsealed_log.load(Ordering::Acquire);
         let is_large = core.index.unsealed_bytes() >= core.settings.memtable_bytes

@@ -8,7 +8,7 @@ use crate::disk::{Disk, DiskFile};
 
 /// A disk in memory that fails when it is told to, and forgets what was not synced when its power is cut.
 ///
-/// A failed sync loses what it should have made durable, and the next one succeeds without it: what some
+/// A failed sync loses the writes that it should have made durable, and the next one succeeds without it: what some
 /// kernels do. Until the power is cut, readers still see everything that was written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimDisk {
@@ -123,6 +123,31 @@ impl SimDisk {
     /// Whether the power was cut.
     pub(crate) fn is_off(&self) -> bool {
         self.lock().off
+    }
+
+    /// Whether nothing was told to fail any more.
+    pub(crate) fn is_calm(&self) -> bool {
+        let state = self.lock();
+        state.rules.is_empty() && !state.full && state.cut_after.is_none() && !state.off
+    }
+
+    /// Lets `look` read what the disk holds, also if the power was cut.
+    pub(crate) fn peek<T>(&self, look: impl FnOnce() -> T) -> T {
+        let off = std::mem::take(&mut self.lock().off);
+        let seen = look();
+        self.lock().off = off;
+        seen
+    }
+
+    /// A number that follows from everything on the disk.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let state = self.lock();
+        let mut hasher = crc32fast::Hasher::new();
+        for (path, id) in &state.names {
+            hasher.update(path.file_name().unwrap_or_default().as_encoded_bytes());
+            hasher.update(&state.files[*id].live);
+        }
+        u64::from(hasher.finalize()) << 32 | state.operations as u64
     }
 
     /// Turns the power off and on again.
@@ -401,10 +426,12 @@ impl DiskFile for SimFile {
             return Err(device_error());
         }
         let file = &mut state.files[self.id];
-        let unsynced = std::mem::take(&mut file.unsynced);
         if let Some(error) = error {
+            // The length of a file is the file system's own: it forgets what was written, not that.
+            file.unsynced.retain(|change| matches!(change, Change::Truncate(_)));
             return Err(error);
         }
+        let unsynced = std::mem::take(&mut file.unsynced);
         unsynced.iter().for_each(|change| change.apply(&mut file.durable));
         Ok(())
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::bench::Bench;
 use super::disk::{SimDisk, Survival};
-use crate::recovery::{self, Media};
+use crate::recovery::{self, Media, Opened};
 use crate::{EmbeddedEngine, Settings};
 
 /// A computer with one store on it.
@@ -21,15 +21,13 @@ pub(crate) struct Machine {
     pub(crate) disk: SimDisk,
     pub(crate) settings: Settings,
     directory: TempDir,
-    clock: Arc<ManualClock>,
+    pub(crate) clock: Arc<ManualClock>,
 }
 
 impl Machine {
     /// Segments and memtables are so small that a few commits fill them.
     pub(crate) fn new() -> Self {
-        // The cleaner takes revisions of its own, and here every one is counted.
-        let settings =
-            Settings { segment_bytes: 1024, memtable_bytes: 2 * 1024, clean: false, ..Settings::default() };
+        let settings = Settings { segment_bytes: 1024, memtable_bytes: 2 * 1024, ..Settings::default() };
         let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));
         let directory = tempfile::tempdir().expect("a directory");
         Self { disk: SimDisk::default(), settings, directory, clock }
@@ -52,10 +50,14 @@ impl Machine {
 
     /// Opens the store without its threads: a test does what they would do.
     pub(crate) fn open_bench(&self) -> Bench {
+        Bench::new(self.open_on(self.media()).expect("the store opens"))
+    }
+
+    /// Opens the store on other media, without its threads.
+    pub(crate) fn open_on(&self, media: Media) -> Result<Opened, EngineError> {
         self.mirror();
         let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&self.clock);
-        let opened = recovery::open(&self.path(), self.settings.clone(), clock, self.media());
-        Bench::new(opened.expect("the store opens"))
+        recovery::open(&self.path(), self.settings.clone(), clock, media)
     }
 
     /// Cuts the power; the index, which is on another disk, may be gone as well.

@@ -5,5 +5,6 @@ mod disk;
 mod failures;
 mod machine;
 mod power;
+mod sim;
 
 pub(crate) use disk::{DiskOp, Fault, SimDisk, Survival};

@@ -1,6 +1,10 @@
+mod manifest;
+mod seal;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::fs;
-use std::io::ErrorKind;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -10,8 +14,8 @@ use bytes::Bytes;
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, Guard, Memtable, SequenceNumberCounter};
 use pleach_engine::{EngineError, Revision};
-use xxhash_rust::xxh3::xxh3_128;
 
+use self::seal::{CHECKED_BYTES, Seal};
 use super::{Backlog, Index, IndexChange, IndexIter, ReadAt};
 use crate::disk::io_error;
 
@@ -28,6 +32,8 @@ pub(crate) struct LsmIndex {
     /// Sealed memtables, held until after their flush: freeing one takes long, and must not happen inside the
     /// tree's lock, which every read takes.
     sealed: Mutex<Vec<Arc<Memtable>>>,
+    /// What is known of its files.
+    seal: Mutex<Seal>,
 }
 
 const REVISION_SHIFT: u32 = 10;
@@ -41,11 +47,24 @@ impl LsmIndex {
     /// # Errors
     /// `CorruptIndex`, also where the library panics on what it finds.
     pub(crate) fn open(directory: &Path, cache_bytes: u64) -> Result<Self, EngineError> {
+        Self::open_checking(directory, cache_bytes, CHECKED_BYTES)
+    }
+
+    /// Opens the tree in `directory`, or makes one, after reading `checked_bytes` of its tables more than it must.
+    ///
+    /// # Errors
+    /// As [`LsmIndex::open`].
+    pub(crate) fn open_checking(
+        directory: &Path,
+        cache_bytes: u64,
+        checked_bytes: u64,
+    ) -> Result<Self, EngineError> {
         let doubt = Doubt(directory.join("DAMAGED").into());
         if doubt.0.exists() {
             return Err(EngineError::CorruptIndex { what: "it was found damaged before".into() });
         }
-        check_manifest(directory)?;
+        // The library believes its files, and deletes those that its list does not have: so this comes first.
+        let seal = Seal::check(directory, checked_bytes)?;
         let numbers = SequenceNumberCounter::default();
         let config = Config::new(directory, numbers.clone(), SequenceNumberCounter::default())
             .use_cache(Arc::new(Cache::with_capacity_bytes(cache_bytes)));
@@ -56,7 +75,12 @@ impl LsmIndex {
         };
         numbers.fetch_max(tree.get_highest_persisted_seqno().map_or(1, |highest| highest + 1));
         let strategy = Arc::new(Leveled::default());
-        Ok(Self { doubt, tree, numbers, strategy, sealed: Mutex::default() })
+        let seal = Mutex::new(seal);
+        Ok(Self { doubt, tree, numbers, strategy, sealed: Mutex::default(), seal })
+    }
+
+    fn renew_seal(&self) {
+        self.seal.lock().unwrap_or_else(PoisonError::into_inner).renew();
     }
 }
 
@@ -116,12 +140,15 @@ impl Index for LsmIndex {
             sealed.drain(..flushing).collect()
         };
         drop(flushed);
+        self.renew_seal();
         Ok(())
     }
 
     fn compact(&self, oldest: Revision) -> Result<(), EngineError> {
         let strategy = Arc::clone(&self.strategy);
-        self.tree.compact(strategy, watermark(oldest)).map_err(|error| self.doubt.raise(&error))
+        self.tree.compact(strategy, watermark(oldest)).map_err(|error| self.doubt.raise(&error))?;
+        self.renew_seal();
+        Ok(())
     }
 }
 
@@ -139,26 +166,6 @@ impl Doubt {
         }
         error
     }
-}
-
-/// The tree's own list of its files has a checksum that the library does not look at. A list that was changed
-/// would make it forget keys, and delete the files they are in: so this comes before it opens anything.
-fn check_manifest(directory: &Path) -> Result<(), EngineError> {
-    let damaged = |what: &str| EngineError::CorruptIndex { what: what.into() };
-    let current = match fs::read(directory.join("current")) {
-        Ok(current) => current,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io_error("read", directory)(error)),
-    };
-    let (Some(id), Some(checksum)) = (current.first_chunk::<8>(), current.get(8..24)) else {
-        return Err(damaged("it does not say which list of files is the current one"));
-    };
-    let name = format!("v{}", u64::from_le_bytes(*id));
-    let list = fs::read(directory.join(name)).map_err(|_| damaged("its list of files is missing"))?;
-    if xxh3_128(&list).to_le_bytes() != checksum {
-        return Err(damaged("the checksum of its list of files does not match"));
-    }
-    Ok(())
 }
 
 fn number(at: ReadAt) -> u64 {

@@ -5,6 +5,8 @@ mod home;
 mod layout;
 mod lsm;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;
@@ -17,6 +19,8 @@ pub(crate) use head::{Head, INLINE_BYTES_MAX, Past};
 pub(crate) use home::{IndexDirectory, IndexHome};
 pub(crate) use layout::{IndexKey, Meta, bucket_of, decode_expiry_key, key_of_head};
 pub(crate) use lsm::LsmIndex;
+#[cfg(test)]
+pub(crate) use memory::{FlushFault, MemoryHome};
 
 /// As of when to read the index.
 #[derive(Clone, Copy, Debug)]

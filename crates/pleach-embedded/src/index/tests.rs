@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::catalog::Bucket;
+use crate::faults::SimDisk;
 use crate::log::{BucketId, Payload, Position, SegmentId, StoreId};
 
 fn keys() -> impl Strategy<Value = Key> {
@@ -197,39 +198,66 @@ fn insert(key: &'static str, value: &'static str) -> IndexChange {
 }
 
 /// Everything in an index as of some moment.
-fn contents(index: &LsmIndex, at: ReadAt) -> Vec<(Bytes, Bytes)> {
+fn contents(index: &dyn Index, at: ReadAt) -> Vec<(Bytes, Bytes)> {
     index.range(Bound::Unbounded, Bound::Unbounded, at).map(Result::unwrap).collect()
+}
+
+/// Every form of index, empty. The directory is for the one that needs it.
+fn homes(directory: &tempfile::TempDir) -> [Box<dyn IndexHome>; 2] {
+    [Box::new(IndexDirectory::of(directory.path())), Box::new(MemoryHome::new(SimDisk::default()))]
 }
 
 #[test]
 fn a_snapshot_stays_the_same_through_writes_flushes_and_merges() {
     let directory = tempfile::tempdir().unwrap();
-    let index = LsmIndex::open(directory.path(), 1024 * 1024).unwrap();
-    let held = Revision::new(2);
-    index.write(Revision::new(1), vec![insert("a", "1"), insert("b", "1")]);
-    index.write(held, vec![insert("b", "2")]);
-    let before = contents(&index, ReadAt::Snapshot(held));
-    assert_eq!(before, [("a".into(), "1".into()), ("b".into(), "2".into())]);
-    for revision in 3..8 {
-        index.write(Revision::new(revision), vec![insert("b", "later"), IndexChange::Remove("a".into())]);
-        index.seal();
-        index.flush(held).unwrap();
-        index.compact(held).unwrap();
-        assert_eq!(contents(&index, ReadAt::Snapshot(held)), before, "after revision {revision}");
+    for home in homes(&directory) {
+        let index = home.open(1024 * 1024).unwrap();
+        let held = Revision::new(2);
+        index.write(Revision::new(1), vec![insert("a", "1"), insert("b", "1")]);
+        index.write(held, vec![insert("b", "2")]);
+        let before = contents(&*index, ReadAt::Snapshot(held));
+        assert_eq!(before, [("a".into(), "1".into()), ("b".into(), "2".into())]);
+        for revision in 3..8 {
+            index.write(Revision::new(revision), vec![insert("b", "later"), IndexChange::Remove("a".into())]);
+            index.seal();
+            index.flush(held).unwrap();
+            index.compact(held).unwrap();
+            assert_eq!(
+                contents(&*index, ReadAt::Snapshot(held)),
+                before,
+                "{home:?} after revision {revision}"
+            );
+        }
+        assert_eq!(contents(&*index, ReadAt::Newest), [("b".into(), "later".into())]);
     }
-    assert_eq!(contents(&index, ReadAt::Newest), [("b".into(), "later".into())]);
 }
 
 #[test]
 fn an_index_holds_after_opening_what_was_sealed_and_flushed() {
     let directory = tempfile::tempdir().unwrap();
-    let index = LsmIndex::open(directory.path(), 1024 * 1024).unwrap();
-    index.write(Revision::new(1), vec![insert("a", "1")]);
-    index.seal();
-    index.write(Revision::new(2), vec![insert("b", "2")]);
-    index.flush(Revision::new(1)).unwrap();
-    assert_eq!(index.backlog().sealed, 0);
-    drop(index);
-    let index = LsmIndex::open(directory.path(), 1024 * 1024).unwrap();
-    assert_eq!(contents(&index, ReadAt::Newest), [("a".into(), "1".into())]);
+    for home in homes(&directory) {
+        let index = home.open(1024 * 1024).unwrap();
+        index.write(Revision::new(1), vec![insert("a", "1")]);
+        index.seal();
+        index.write(Revision::new(2), vec![insert("b", "2")]);
+        index.flush(Revision::new(1)).unwrap();
+        assert_eq!(index.backlog().sealed, 0);
+        drop(index);
+        let index = home.open(1024 * 1024).unwrap();
+        assert_eq!(contents(&*index, ReadAt::Newest), [("a".into(), "1".into())], "{home:?}");
+    }
+}
+
+#[test]
+fn an_index_that_was_set_aside_leaves_an_empty_one() {
+    let directory = tempfile::tempdir().unwrap();
+    for home in homes(&directory) {
+        let index = home.open(1024 * 1024).unwrap();
+        index.write(Revision::new(1), vec![insert("a", "1")]);
+        index.seal();
+        index.flush(Revision::new(1)).unwrap();
+        drop(index);
+        home.set_aside().unwrap();
+        assert_eq!(contents(&*home.open(1024 * 1024).unwrap(), ReadAt::Newest), [], "{home:?}");
+    }
 }

@@ -101,7 +101,7 @@ pub struct LogReport {
     pub segments: u64,
     /// How many bytes they have.
     pub bytes: u64,
-    /// How many sound frames there are: commits, changes to buckets, and marks.
+    /// How many sound frames there are: commits, changes to buckets and consumers, marks, footers and upkeep.
     pub frames: u64,
     /// How many records are in them.
     pub records: u64,

@@ -96,17 +96,16 @@ pub(super) fn scan(
             done += file.len;
             continue;
         }
-        if let Some(binding) = scan.begin(&file, before.as_ref()) {
+        let binding = scan.begin(&file, before.as_ref());
+        let damages = scan.scanned.report.damage_count;
+        if let Some(binding) = binding {
             scan.frames(&mut file, binding, at + 1 == ids.len(), &mut report)?;
         }
         done += file.len;
         scan.take_up(&file);
-        before = Some(Before {
-            id: *id,
-            len: file.len,
-            last: file.footer.map(|footer| footer.last),
-            path: file.path,
-        });
+        let is_damaged = scan.scanned.report.damage_count > damages;
+        let last = file.footer.map(|footer| footer.last);
+        before = Some(Before { id: *id, len: file.len, last, path: file.path, is_damaged });
     }
     progress(Progress { step, done, total });
     Ok(scan.scanned)
@@ -119,6 +118,8 @@ struct Before {
     /// Its last revision, if it says so.
     last: Option<Revision>,
     path: PathBuf,
+    /// Whether something in it was found to be damaged already.
+    is_damaged: bool,
 }
 
 impl Before {
@@ -189,6 +190,7 @@ impl Scan<'_, '_> {
         };
         if before.id.generation > 0 {
             match before.last {
+                None if before.is_damaged => {}
                 None => {
                     let what = "the segment has lost its end".into();
                     self.damage(&before.path, before.len, None, what, true);

@@ -2,13 +2,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pleach_engine::{Batch, BucketConfig, BucketName, Engine as _, Headers, Key, Revision, Timestamp};
+use pleach_engine::{
+    Batch, BucketConfig, BucketName, ConsumerName, ConsumerStart, Engine as _, Headers, Key, Revision,
+    SystemClock, Timestamp,
+};
 use pollster::block_on;
 
 use super::*;
-use crate::EmbeddedEngine;
 use crate::index::{Head, Index as _, IndexChange, IndexKey, LsmIndex, ReadAt};
+use crate::log::tests::cleaned;
 use crate::log::{BucketId, FrameKind, Log, LogWriter, Payload, Record, RecordKind, Tail};
+use crate::{EmbeddedEngine, Settings};
 
 const KEYS: u64 = 8;
 
@@ -41,10 +45,10 @@ fn tamper(path: &Path, changes: impl FnOnce(&dyn Fn(u64) -> Head) -> Vec<IndexCh
     let index = LsmIndex::open(&path.join("index"), 1024 * 1024).unwrap();
     let head =
         |number| Head::decode(index.get(&index_key(&key(number)), ReadAt::Newest).unwrap().unwrap()).unwrap();
-    let applied = Revision::new(1 + 2 * KEYS);
-    index.write(applied.next(), changes(&head));
+    let later = Revision::new(1000);
+    index.write(later, changes(&head));
     index.seal();
-    index.flush(applied.next()).unwrap();
+    index.flush(later).unwrap();
     drop(index);
     let report = verify(path, &mut |_| {}).unwrap();
     assert!(report.log.is_sound());
@@ -95,16 +99,46 @@ fn a_bucket_that_the_log_does_not_have_is_found_in_the_index() {
     assert_eq!(check.missing + check.stale + check.wrong, 0);
 }
 
+/// A forgotten key has records in the log until that is cleaned, and no head in the index.
+#[test]
+fn a_key_that_was_forgotten_is_not_missing_in_the_index_and_any_other_is() {
+    let directory = tempfile::tempdir().unwrap();
+    indexed_store(directory.path());
+    let mut writer = writer_of(directory.path());
+    let forget = Payload::plain(Headers::new(), Bytes::from_static(&[0]));
+    for (kind, payload) in [(RecordKind::Delete, Payload::default()), (RecordKind::Compact, forget)] {
+        let (revision, time) = (writer.last().next(), Timestamp::from_micros(u64::MAX / 2));
+        let (key, expires, index, faded) = (key(0), None, 0, false);
+        let record = Record { kind, key, revision, time, expires, payload, index, faded };
+        writer.append(FrameKind::Commit, BucketId(1), &[record]);
+    }
+    writer.write(true).unwrap();
+    writer.close().unwrap();
+    drop(writer);
+    rebuild(directory.path(), RebuildOptions { discard_old: true }, &mut |_| {}).unwrap();
+    let report = verify(directory.path(), &mut |_| {}).unwrap();
+    assert!(report.is_sound(), "{report:#?}");
+    let IndexReport::Checked(check) = report.index else { panic!("{:?}", report.index) };
+    assert_eq!(check.heads, KEYS - 1);
+    let check = tamper(directory.path(), |_| vec![IndexChange::Remove(index_key(&key(1)))]);
+    assert_eq!((check.missing, check.heads), (1, KEYS - 2), "{check:#?}");
+}
+
+/// A writer that goes on with the log of a closed store.
+fn writer_of(path: &Path) -> LogWriter {
+    let store = identity::load_or_create(&RealDisk, path).unwrap();
+    let log = Arc::new(Log::open(Arc::new(RealDisk), &path.join("log"), store).unwrap());
+    let tail = Tail::recover(&log, &log.last_segment().unwrap(), Revision::ZERO).unwrap();
+    LogWriter::after(&log, Some(tail), 1024 * 1024).unwrap()
+}
+
 /// Sound frames that nobody could have written.
 #[test]
 fn a_commit_to_a_bucket_that_was_never_created_is_found_and_salvaged() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
     drop(EmbeddedEngine::open(&path).unwrap());
-    let store = identity::load_or_create(&RealDisk, &path).unwrap();
-    let log = Arc::new(Log::open(Arc::new(RealDisk), &path.join("log"), store).unwrap());
-    let tail = Tail::recover(&log, &log.last_segment().unwrap(), Revision::ZERO).unwrap();
-    let mut writer = LogWriter::after(&log, Some(tail), 1024 * 1024).unwrap();
+    let mut writer = writer_of(&path);
     let (kind, payload) = (RecordKind::Put, Payload::plain(Headers::new(), "v".into()));
     let (revision, time) = (Revision::new(2), Timestamp::from_micros(1));
     writer.append(FrameKind::Upkeep, BucketId(0), &[]);
@@ -149,4 +183,146 @@ fn a_segment_whose_header_is_damaged_is_read_all_the_same() {
         assert!(!log.is_sound(), "byte {at}: {log:#?}");
         assert_eq!((log.records, log.lost()), (1 + 2 * KEYS, Vec::new()), "byte {at}");
     }
+}
+
+/// A closed store of several segments with an index, and its log. A consumer of the bucket stands at its end.
+fn store_of_segments(path: &Path) -> Log {
+    let settings = Settings { segment_bytes: 1024, clean: false, ..Settings::default() };
+    let engine = EmbeddedEngine::open_with(path, settings, Arc::new(SystemClock::new())).unwrap();
+    let name = BucketName::parse("b").unwrap();
+    let config = BucketConfig { history: 2.try_into().unwrap(), ..BucketConfig::default() };
+    block_on(engine.create_bucket(&name, config)).unwrap();
+    for at in 0..80 {
+        block_on(engine.commit(&name, Batch::new().put(key(at), format!("value {at}")))).unwrap();
+    }
+    let consumer = ConsumerName::parse("reader").unwrap();
+    block_on(engine.create_consumer(&name, &consumer, ConsumerStart::Now)).unwrap();
+    drop(engine);
+    rebuild(path, RebuildOptions { discard_old: true }, &mut |_| {}).unwrap();
+    let store = identity::load_or_create(&RealDisk, path).unwrap();
+    let log = Log::open(Arc::new(RealDisk), &path.join("log"), store).unwrap();
+    assert!(log.segments().len() > 4);
+    log
+}
+
+/// The machine stopped after a segment was cleaned and before the index was pointed to it.
+#[test]
+fn segments_that_were_replaced_and_not_yet_removed_are_no_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let log = store_of_segments(&path);
+    let run = log.segments()[1..3].to_vec();
+    let before = verify(&path, &mut |_| {}).unwrap();
+    let new = cleaned(&log, &run, |_| true);
+    let report = verify(&path, &mut |_| {}).unwrap();
+    assert!(report.is_sound(), "{report:#?}");
+    assert_eq!((report.index, report.log.records), (before.index, before.log.records));
+    let salvaged = salvage(&path, directory.path().join("new"), &mut |_| {}).unwrap();
+    assert_eq!((salvaged.records, salvaged.left_out), (before.log.records, 0));
+    assert!(verify(directory.path().join("new"), &mut |_| {}).unwrap().is_sound());
+    assert!(run.iter().all(|segment| segment.path.exists()) && new.path.exists(), "nothing is removed");
+
+    // Removed too early: the index points to where nothing is any more.
+    run.iter().for_each(|segment| std::fs::remove_file(&segment.path).unwrap());
+    let report = verify(&path, &mut |_| {}).unwrap();
+    assert!(report.log.is_sound() && !report.index.is_sound(), "{report:#?}");
+    rebuild(&path, RebuildOptions::default(), &mut |_| {}).unwrap();
+    assert!(verify(&path, &mut |_| {}).unwrap().is_sound());
+}
+
+/// A footer that leaves out a bucket hides its records from whoever reads that bucket alone.
+#[test]
+fn a_sound_footer_that_is_not_that_of_its_segment_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = store_of_segments(directory.path());
+    let segment = log.segments().remove(1);
+    let footer = segment.footer().unwrap();
+    let mut wrong = footer.clone();
+    wrong.buckets.get_mut(&BucketId(1)).unwrap().records += 1;
+    let at = segment.len() - footer.encode(segment.binding(), 0).len() as u64;
+    segment.file.write_at(&wrong.encode(segment.binding(), at), at).unwrap();
+    let log = verify(directory.path(), &mut |_| {}).unwrap().log;
+    assert_eq!((log.damage_count, &log.damages[0].path), (1, &segment.path), "{log:#?}");
+    assert!(log.damages[0].what.contains("footer"), "{log:#?}");
+}
+
+#[test]
+fn a_consumer_that_the_index_has_elsewhere_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(store_of_segments(directory.path()));
+    let index = LsmIndex::open(&directory.path().join("index"), 1024 * 1024).unwrap();
+    let place = IndexKey::consumer(BucketId(1), "reader");
+    let state = index.get(&place, ReadAt::Newest).unwrap().expect("the consumer");
+    let mut moved = state.to_vec();
+    moved[8] ^= 1;
+    let later = Revision::new(1000);
+    let other = IndexKey::consumer(BucketId(1), "invented");
+    index.write(later, vec![IndexChange::Insert(place, moved.into()), IndexChange::Insert(other, state)]);
+    index.seal();
+    index.flush(later).unwrap();
+    drop(index);
+    let report = verify(directory.path(), &mut |_| {}).unwrap();
+    let IndexReport::Checked(check) = &report.index else { panic!("{:?}", report.index) };
+    assert_eq!((check.consumers_wrong, report.is_sound()), (2, false), "{check:?}");
+}
+
+/// A log of frames about buckets: creations, deletions and commits, some revisions without any.
+fn life_of(frames: &[(u64, u32, FrameKind, RecordKind, &str)]) -> lives::Lives {
+    let mut lives = lives::Lives::default();
+    for (revision, bucket, kind, record, name) in frames {
+        let (revision, time) = (Revision::new(*revision), Timestamp::from_micros(*revision));
+        let payload = Payload::plain(Headers::new(), Bytes::new());
+        let (key, expires, index, faded) = (Key::parse(name).unwrap(), None, 0, false);
+        let record = Record { kind: *record, key, revision, time, expires, payload, index, faded };
+        let header = crate::log::FrameHeader {
+            kind: *kind,
+            body_len: 0,
+            records: 1,
+            first: revision,
+            durable: Revision::ZERO,
+            bucket: BucketId(*bucket),
+            size: 1,
+        };
+        lives.see(&crate::log::Frame { header, records: vec![(80, record)] });
+    }
+    lives
+}
+
+/// What is written to mend a log, by revision.
+fn mended(mend: &mend::Mend) -> Vec<(u64, u32, RecordKind, String)> {
+    let record = |(at, (bucket, record)): (&Revision, &(BucketId, Record))| {
+        (at.get(), bucket.0, record.kind, record.key.to_string())
+    };
+    mend.records.iter().map(record).collect()
+}
+
+#[test]
+fn lost_creations_and_deletions_are_mended_where_revisions_are_missing() {
+    use FrameKind::{Bucket, Commit};
+    use RecordKind::{CreateBucket, DeleteBucket, Put};
+    // Both are lost at the same place: the deletion of the first, and the creation of the second of that name.
+    let frames = [(1, 1, Bucket, CreateBucket, "a"), (2, 1, Commit, Put, "k"), (5, 2, Commit, Put, "k")];
+    let known =
+        mend::Known::from([(BucketId(2), (BucketName::parse("a").unwrap(), BucketConfig::default()))]);
+    let mend = mend::Mend::new(life_of(&frames), &known).unwrap();
+    assert_eq!(mended(&mend), [(3, 1, DeleteBucket, "a".into()), (4, 2, CreateBucket, "a".into())]);
+    assert_eq!(mend.guessed.len(), 1);
+
+    // Without room for the deletion, the older one gets another name.
+    let frames =
+        [(1, 1, Bucket, CreateBucket, "a"), (2, 1, Commit, Put, "k"), (3, 2, Bucket, CreateBucket, "a")];
+    let mend = mend::Mend::new(life_of(&frames), &mend::Known::new()).unwrap();
+    assert_eq!(mended(&mend), []);
+    assert_eq!(mend.renamed[&BucketId(1)], BucketName::parse("salvaged-1").unwrap());
+
+    // What is left of a bucket that was deleted needs no creation.
+    let frames =
+        [(4, 1, Commit, Put, "k"), (6, 1, Bucket, DeleteBucket, "a"), (7, 2, Bucket, CreateBucket, "a")];
+    let mend = mend::Mend::new(life_of(&frames), &mend::Known::new()).unwrap();
+    assert_eq!((mended(&mend), mend.over.len()), (Vec::new(), 1));
+
+    // Each loss has room for one.
+    let frames = [(2, 1, Commit, Put, "k"), (4, 2, Commit, Put, "k"), (5, 3, Commit, Put, "k")];
+    let mend = mend::Mend::new(life_of(&frames), &mend::Known::new()).unwrap();
+    assert_eq!(mended(&mend).iter().map(|(at, ..)| *at).collect::<Vec<_>>(), [1, 3]);
 }

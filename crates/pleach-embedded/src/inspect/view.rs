@@ -34,7 +34,7 @@ const ABSENT_REMEMBERED_MAX: usize = 1_000_000;
 pub(super) enum Opening {
     Absent,
     Unreadable(String),
-    Opened(View),
+    Opened(Box<View>),
 }
 
 /// The index of a closed store, opened under another name so that nothing happens to its files.
@@ -59,7 +59,7 @@ impl View {
             opened.unwrap_or_else(|_| Err(unreadable("its files make no sense")))
         });
         match opened {
-            Ok(Some(view)) => Ok(Opening::Opened(view)),
+            Ok(Some(view)) => Ok(Opening::Opened(Box::new(view))),
             Ok(None) => Ok(Opening::Absent),
             Err(EngineError::CorruptIndex { what }) => Ok(Opening::Unreadable(what)),
             Err(EngineError::Io { source, .. }) => Ok(Opening::Unreadable(source.to_string())),

@@ -20,6 +20,9 @@ pub(crate) struct Footer {
     pub(crate) last: Revision,
     /// Whatever had been forgotten at this revision is no longer in it; zero if it was never cleaned.
     pub(crate) cleaned_at: Revision,
+    /// An index that ends before this revision cannot be brought up to the log any more: what it would have to
+    /// be told may be cleaned away. Zero if nothing was.
+    pub(crate) index_at: Revision,
     /// Higher than the number of any bucket that was created in it.
     pub(crate) next_bucket: BucketId,
     /// Bytes of records that are there only to say that older ones are forgotten.
@@ -114,6 +117,7 @@ impl Footer {
         body.put_u32_le(0);
         body.put_u32_le(self.next_bucket.0);
         body.put_u64_le(self.cleaned_at.get());
+        body.put_u64_le(self.index_at.get());
         body.put_u64_le(self.shadow_bytes);
         body.put_u32_le(count(self.buckets.len()));
         body.put_u32_le(count(self.strides.len()));
@@ -160,9 +164,10 @@ impl Footer {
         }
         let next_bucket = BucketId(take_u32(&mut rest)?);
         let cleaned_at = Revision::new(take_u64(&mut rest)?);
+        let index_at = Revision::new(take_u64(&mut rest)?);
         let shadow_bytes = take_u64(&mut rest)?;
         let (bucket_count, stride_count) = (take_u32(&mut rest)?, take_u32(&mut rest)?);
-        let mut footer = Self { cleaned_at, next_bucket, shadow_bytes, ..Self::default() };
+        let mut footer = Self { cleaned_at, index_at, next_bucket, shadow_bytes, ..Self::default() };
         for _ in 0..bucket_count {
             let id = BucketId(u32::try_from(take_u64(&mut rest)?).ok()?);
             let bucket = BucketSummary {

@@ -9,7 +9,7 @@ mod record;
 mod segment;
 mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 use std::collections::{BTreeMap, HashMap};
@@ -245,23 +245,44 @@ impl Log {
         self.disk.sync_directory(&self.directory).map_err(io_error("sync", &self.directory))
     }
 
-    /// Reads one record, which must be of `key` and `revision`; none if its segment was removed, because by
-    /// then the index points elsewhere.
+    /// Reads one record, which must be of `key` and `revision`; none if nobody needed it any more, and it was
+    /// cleaned away.
     pub(crate) fn read(
         &self,
         position: Position,
         key: &Key,
         revision: Revision,
     ) -> Result<Option<Record>, EngineError> {
-        let Some(segment) = self.segment(position.segment) else { return Ok(None) };
+        let Some(segment) = self.segment(position.segment) else { return self.find(key, revision) };
         let bytes = match segment.read(position.offset, position.len as usize) {
-            Err(_) if self.segment(position.segment).is_none() => return Ok(None),
+            Err(_) if self.segment(position.segment).is_none() => return self.find(key, revision),
             bytes => bytes?,
         };
         let record = Record::decode(&bytes, revision, segment.binding().of(position.offset, revision))
             .filter(|record| record.key == *key);
         let what = || format!("the record of {key} at revision {revision} is unreadable");
         record.map(Some).ok_or_else(|| segment.damaged(position.offset, what()))
+    }
+
+    /// Looks for a record by its revision, because the segment in which it was is gone.
+    fn find(&self, key: &Key, revision: Revision) -> Result<Option<Record>, EngineError> {
+        const WINDOW_BYTES: usize = 64 * 1024;
+        'again: loop {
+            let Some(segment) = self.segment_of(revision) else { return Ok(None) };
+            let mut frames = SegmentFrames::at(&segment, segment.offset_for(revision), WINDOW_BYTES);
+            loop {
+                let frame = match frames.next() {
+                    Ok(Some((_, frame))) if frame.header.first <= revision => frame,
+                    Ok(_) => return Ok(None),
+                    Err(_) if segment.is_replaced() => continue 'again,
+                    Err(error) => return Err(error),
+                };
+                let is_it = |(_, record): &(u64, Record)| record.revision == revision && record.key == *key;
+                if let Some((_, record)) = frame.records.into_iter().find(is_it) {
+                    return Ok(Some(record));
+                }
+            }
+        }
     }
 
     /// The segment of this very generation, if it is there.

@@ -379,7 +379,7 @@ pub(super) fn segments_of(disk: &SimDisk, segments: &[u32], count: u64) -> Arc<L
 }
 
 /// A segment that takes the place of `run`, with those of its records that are to be kept; not yet in the log.
-pub(super) fn cleaned(log: &Log, run: &[Arc<Segment>], keep: impl Fn(&Record) -> bool) -> Arc<Segment> {
+pub(crate) fn cleaned(log: &Log, run: &[Arc<Segment>], keep: impl Fn(&Record) -> bool) -> Arc<Segment> {
     let generation = run.iter().map(|segment| segment.id().generation).max().unwrap() + 1;
     let id = SegmentId { first: run[0].first(), generation };
     let new = SegmentHeader { id, salt: 99, ..run[0].header };

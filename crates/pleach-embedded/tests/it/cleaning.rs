@@ -12,7 +12,7 @@ use pleach_engine::{
 };
 use pollster::block_on;
 
-use crate::store::{Store, bucket, contents, files, get, key, put};
+use crate::store::{Store, bucket, contents, copy, files, get, key, put};
 
 const SEGMENT_BYTES: u64 = 16 * 1024;
 
@@ -317,4 +317,50 @@ fn readers_and_writers_go_on_while_the_log_is_cleaned() {
         }
     });
     wait_for_log(&store, 50 * 2 * 1400 * 2 + 6 * SEGMENT_BYTES);
+}
+
+#[test]
+fn an_index_from_before_a_cleaning_is_not_believed() {
+    let store = Store::with(settings());
+    let name = bucket("b");
+    let engine = store.open();
+    block_on(engine.create_bucket(&name, config(1))).unwrap();
+    for number in 0..100 {
+        put(&engine, &name, &format!("gone.{number}"), "x".repeat(900));
+    }
+    overwrite(&engine, &name, 100);
+    block_on(engine.close()).unwrap();
+    let (index, old) = (store.path().join("index"), store.directory.path().join("old"));
+    copy(&index, &old);
+    let engine = store.open();
+    for number in 0..100 {
+        block_on(engine.commit(&name, Batch::new().purge(key(&format!("gone.{number}"))))).unwrap();
+    }
+    let expected = overwrite(&engine, &name, 2000);
+    wait_for_log(&store, 100_000);
+    block_on(engine.close()).unwrap();
+    std::fs::remove_dir_all(&index).unwrap();
+    copy(&old, &index);
+    let engine = store.open();
+    check(&engine, &name, &expected);
+    assert!(store.path().join("index.set-aside-1").is_dir(), "the old index is kept for a look");
+}
+
+#[test]
+fn a_small_value_that_was_moved_is_found_when_it_becomes_history() {
+    let store = Store::with(settings());
+    let engine = store.open();
+    let name = bucket("b");
+    block_on(engine.create_bucket(&name, config(1))).unwrap();
+    put(&engine, &name, "small", "first");
+    overwrite(&engine, &name, 2000);
+    let is_cleaned = || !store.segments()[0].to_string_lossy().ends_with("001.log");
+    wait(is_cleaned, || "the first segment was not cleaned".into());
+    block_on(engine.update_bucket(&name, config(3))).unwrap();
+    put(&engine, &name, "small", "second");
+    check_everywhere(&store, engine, |engine| {
+        let history = block_on(engine.history(&name, &key("small"))).unwrap();
+        let values: Vec<_> = history.into_iter().map(|entry| entry.value).collect();
+        assert_eq!(values, ["first", "second"]);
+    });
 }

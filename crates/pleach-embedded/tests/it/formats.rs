@@ -62,7 +62,7 @@ async fn fill(engine: &EmbeddedEngine) -> Result<(), Box<dyn std::error::Error>>
 }
 
 /// What [`fill`] made, whatever has written it.
-async fn check(engine: &EmbeddedEngine) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn check(engine: &EmbeddedEngine) -> Result<(), Box<dyn std::error::Error>> {
     let (carts, sessions, texts) = (name("carts"), name("sessions"), name("texts"));
     let names: Vec<_> = engine.buckets().await?.into_iter().map(|info| info.name.to_string()).collect();
     assert_eq!(names, ["carts", "sessions", "texts"]);
@@ -87,7 +87,7 @@ async fn check(engine: &EmbeddedEngine) -> Result<(), Box<dyn std::error::Error>
 }
 
 /// Opens a copy of a kept store, with its index or without.
-fn open_copy(format: u32, with_index: bool) -> Store {
+pub(crate) fn open_copy(format: u32, with_index: bool) -> Store {
     let store = Store::new();
     copy(&kept(format), &store.path());
     if !with_index {

@@ -223,6 +223,9 @@ fn a_log_that_ends_before_the_index_does_is_damaged() {
     let error = rebuild(store.path(), RebuildOptions::default(), &mut |_| {}).expect_err("it is damaged");
     assert!(matches!(error, EngineError::Corrupt { .. }), "{error}");
     assert!(!store.path().join("index.set-aside-1").exists(), "the witness stays in its place");
+    let to = store.directory.path().join("new");
+    assert_eq!(salvaged(&store, &to).last, lost.last, "what the index knows of is not given to others");
+    assert_eq!(put(&open(&to, &store), &bucket("b"), "next", "v"), lost.last.get() + 1);
 }
 
 #[test]
@@ -366,6 +369,11 @@ fn salvage_of_a_damaged_store_keeps_everything_else_and_lists_what_is_lost() {
         kept += u64::from(expected.is_some());
     }
     assert!(kept >= 399);
+    for (at, entry) in contents(&new, &name).expect("a scan") {
+        let put: u64 = at[2..].parse().expect("a number");
+        let revision = entry.revision.get() - 2;
+        assert_eq!(revision % 400, put, "revisions stay as they were");
+    }
     assert!(block_on(new.scan(&name, ScanQuery { limit: 10, ..ScanQuery::default() })).is_ok());
 }
 

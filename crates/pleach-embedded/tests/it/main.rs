@@ -1,5 +1,7 @@
 //! The embedded engine keeps every promise, and keeps its data whatever happens to the process or the files.
 
+mod bitflips;
+mod cleaned;
 mod cleaning;
 mod conformance;
 mod crash;

@@ -178,7 +178,10 @@ fn frames_of_another_log_keep_their_revisions() {
     copy.append_as(skipped, &[]);
     let kept = put(u64::from(u16::MAX) + 2, 1);
     let first = Revision::new(u64::from(u16::MAX) + 1);
-    copy.append_as(FrameHeader { first, size: 3, ..header(FrameKind::Commit, 1, 0, 0) }, &[kept.clone()]);
+    copy.append_as(
+        FrameHeader { first, size: 3, ..header(FrameKind::Commit, 1, 0, 0) },
+        std::slice::from_ref(&kept),
+    );
     copy.write(true).unwrap();
     assert_eq!(copy.last(), Revision::new(u64::from(u16::MAX) + 3));
     let mut reader = LogReader::from(&log, Revision::new(2));
