@@ -34,6 +34,8 @@ pub(super) struct Scanned {
     pub(super) summaries: BTreeMap<BucketId, BucketSummary>,
     /// Higher than the number of any bucket that the footers know of.
     pub(super) next_bucket: BucketId,
+    /// An index that ends before this revision is of no use any more.
+    pub(super) index_at: Revision,
     /// Up to here changes may have been cleaned away that no footer tells of, because it cannot be read.
     pub(super) blind: Revision,
 }
@@ -81,6 +83,7 @@ pub(super) fn scan(
         end: (directory.clone(), 0),
         summaries: BTreeMap::new(),
         next_bucket: BucketId::default(),
+        index_at: Revision::ZERO,
         blind: Revision::ZERO,
     };
     let was_cleaned = ids.iter().any(|id| id.generation > 0);
@@ -271,6 +274,7 @@ impl Scan<'_, '_> {
             return;
         };
         scanned.next_bucket = scanned.next_bucket.max(footer.next_bucket);
+        scanned.index_at = scanned.index_at.max(footer.index_at);
         for (bucket, summary) in &footer.buckets {
             if summary.dropped.max(summary.forgotten) > Revision::ZERO {
                 scanned.summaries.entry(*bucket).or_default().inherit(summary);

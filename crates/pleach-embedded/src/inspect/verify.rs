@@ -25,11 +25,17 @@ pub fn verify(
     let directory = directory.as_ref();
     let closed = Closed::lock(directory)?;
     let (scanned, opening) = read(directory, &closed, progress, &mut |_| {})?;
-    let log = scanned.report;
+    let (log, index_at) = (scanned.report, scanned.index_at);
     let index = match opening {
         Opening::Absent => IndexReport::Absent,
         Opening::Unreadable(what) => IndexReport::Unreadable { what },
         Opening::Opened(_) if !log.is_sound() => IndexReport::NotChecked,
+        Opening::Opened(view) if view.meta.applied < index_at => IndexReport::Unreadable {
+            what: format!(
+                "it ends at revision {}, and the log was cleaned for a later one",
+                view.meta.applied
+            ),
+        },
         Opening::Opened(view) => match view.check(directory, progress) {
             Ok(check) => IndexReport::Checked(check),
             Err(EngineError::CorruptIndex { what }) => IndexReport::Unreadable { what },

@@ -117,6 +117,8 @@ impl View {
 struct Comparison<'a> {
     view: &'a View,
     log: Log,
+    /// The segments there are, also those that others have taken the place of.
+    segments: HashSet<SegmentId>,
     check: IndexCheck,
     buckets: HashMap<BucketId, Found>,
     consumers: BTreeMap<(BucketId, String), Option<Consumer>>,
@@ -143,8 +145,10 @@ enum Fault {
 
 impl<'a> Comparison<'a> {
     fn new(view: &'a View, log: Log) -> Self {
+        let segments = log.segments().into_iter().chain(log.replaced());
         Self {
             view,
+            segments: segments.map(|segment| segment.id()).collect(),
             log,
             check: IndexCheck { applied: view.meta.applied, ..IndexCheck::default() },
             buckets: HashMap::new(),
@@ -231,7 +235,11 @@ impl<'a> Comparison<'a> {
 
     /// Whether a head points to its record, here or where it was before it was moved.
     fn is_at(&self, head: &Head, position: Position, record: &Record) -> bool {
+        let before = head.position.segment;
+        // If that segment is gone, the record is looked for by its revision, and this is the one.
+        let is_gone = before.generation < position.segment.generation && !self.segments.contains(&before);
         head.position == position
+            || is_gone
             || self.log.read(head.position, &record.key, record.revision).is_ok_and(|found| {
                 found.is_some_and(|found| found.payload == record.payload && found.kind == record.kind)
             })
