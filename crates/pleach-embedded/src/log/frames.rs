@@ -6,6 +6,9 @@ use pleach_engine::{EngineError, Revision};
 use super::frame::{Frame, FrameHeader};
 use super::segment::Segment;
 
+/// How much of a segment is read at a time.
+const WINDOW_BYTES: usize = 256 * 1024;
+
 /// Reads the frames of one segment, whatever has taken its place.
 #[derive(Debug)]
 pub(crate) struct SegmentFrames {
@@ -19,8 +22,12 @@ pub(crate) struct SegmentFrames {
 impl SegmentFrames {
     /// Reads from its first frame on.
     pub(crate) fn of(segment: &Arc<Segment>) -> Self {
-        const WINDOW_BYTES: usize = 256 * 1024;
         Self::at(segment, segment.header.len(), WINDOW_BYTES)
+    }
+
+    /// Reads from the frame of `revision` on, or a little before.
+    pub(crate) fn from(segment: &Arc<Segment>, revision: Revision) -> Self {
+        Self::at(segment, segment.offset_for(revision), WINDOW_BYTES)
     }
 
     /// Reads from the frame at `offset` on, `window_bytes` at a time.
@@ -29,23 +36,43 @@ impl SegmentFrames {
         Self { segment: Arc::clone(segment), offset, window, window_offset, window_bytes }
     }
 
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// Whether everything that has been written so far was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.offset >= self.segment.len()
+    }
+
     /// The next frame and where it begins; none at the end.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, Frame)>, EngineError> {
-        let segment = Arc::clone(&self.segment);
-        if self.offset >= segment.len() {
+        Ok(self.next_if(|_| true)?.and_then(|(offset, _, frame)| Some((offset, frame?))))
+    }
+
+    /// Where the next frame begins, its header, and the frame itself if it is `wanted`; none at the end.
+    #[allow(clippy::type_complexity, reason = "three things about one frame, taken apart at once")]
+    pub(crate) fn next_if(
+        &mut self,
+        wanted: impl FnOnce(&FrameHeader) -> bool,
+    ) -> Result<Option<(u64, FrameHeader, Option<Frame>)>, EngineError> {
+        if self.is_at_end() {
             return Ok(None);
         }
-        let unreadable = |offset| segment.damaged(offset, "the frame is unreadable");
+        let (segment, offset) = (Arc::clone(&self.segment), self.offset);
+        let unreadable = || segment.damaged(offset, "the frame is unreadable");
         let bytes = self.bytes(FrameHeader::BYTES)?;
-        let header = FrameHeader::decode(&bytes, segment.binding().of(self.offset, Revision::ZERO));
-        let whole = header.filter(|header| self.offset + header.frame_len() <= segment.len());
-        let len = whole.and_then(|header| usize::try_from(header.frame_len()).ok());
-        let Some(len) = len else { return Err(unreadable(self.offset)) };
-        let bytes = self.bytes(len)?;
-        let frame = segment.frame_in(&bytes, self.offset).ok_or_else(|| unreadable(self.offset))?;
-        let offset = self.offset;
-        self.offset += frame.header.frame_len();
-        Ok(Some((offset, frame)))
+        let header = FrameHeader::decode(&bytes, segment.binding().of(offset, Revision::ZERO));
+        let whole = header.filter(|header| offset + header.frame_len() <= segment.len());
+        let header = whole.ok_or_else(unreadable)?;
+        let frame = if wanted(&header) {
+            let bytes = self.bytes(usize::try_from(header.frame_len()).unwrap_or(usize::MAX))?;
+            Some(segment.frame_in(&bytes, offset).ok_or_else(unreadable)?)
+        } else {
+            None
+        };
+        self.offset += header.frame_len();
+        Ok(Some((offset, header, frame)))
     }
 
     /// At least `len` bytes from the current offset on, if the segment has as many.
