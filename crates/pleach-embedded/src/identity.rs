@@ -48,7 +48,10 @@ pub(crate) fn load_or_create(disk: &dyn Disk, directory: &Path) -> Result<StoreI
             const IDENTITY_BYTES_MAX: usize = 4096;
             let mut bytes = vec![0; IDENTITY_BYTES_MAX];
             let len = file.read_at(&mut bytes, 0).map_err(io_error("read", &path))?;
-            parse(&bytes[..len], &path)
+            let id = parse(&bytes[..len], &path)?;
+            // An interrupted creation may have left a name that a power cut would take away again.
+            disk.sync_directory(directory).map_err(io_error("sync", directory))?;
+            Ok(id)
         }
         Err(error) if error.kind() == ErrorKind::NotFound => create(disk, directory, &path),
         Err(error) => Err(io_error("open", &path)(error)),

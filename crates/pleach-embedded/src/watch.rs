@@ -185,7 +185,8 @@ impl Watch {
             return Err(EngineError::Compacted { oldest });
         }
         let chunk = chunk?;
-        self.reader = Some(reader);
+        // One that has seen more than readers may see is of no use: what it passed over comes again.
+        self.reader = Some(reader).filter(|reader| reader.reached() <= ring);
         chunk.commits.iter().for_each(|commit| self.take_up(commit));
         self.next = self.next.max(chunk.next);
         Ok(())
@@ -280,7 +281,7 @@ impl LogChunk {
         let mut bytes = 0;
         while bytes < CHUNK_BYTES_MAX && chunk.next < until {
             let Some((segment, frame)) = reader.next()? else {
-                chunk.next = reader.reached();
+                chunk.next = reader.reached().min(until);
                 if chunk.next >= until {
                     break;
                 }
@@ -288,6 +289,11 @@ impl LogChunk {
                 let what = format!("the log ends at revision {}, before {until}", chunk.next);
                 return Err(EngineError::Bug { what });
             };
+            // The reader passes over other buckets, and so comes to what readers cannot see yet.
+            if frame.header.first >= until {
+                chunk.next = until;
+                break;
+            }
             bytes += usize::try_from(frame.header.frame_len()).unwrap_or(usize::MAX);
             chunk.next = reader.reached();
             if frame.header.kind == FrameKind::Commit {

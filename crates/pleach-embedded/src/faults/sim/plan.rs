@@ -147,7 +147,7 @@ impl Plan {
             durability: if buffered { Durability::Buffered } else { Durability::Synced },
             compression: *dice.pick(&[Compression::None, Compression::None, Compression::Lz4]),
             value_bytes_max: *dice.pick(&[100_000, 100_000, 100_000, 600]),
-            marker_ttl: *dice.pick(&[None, Some(Duration::from_millis(1)), Some(Duration::from_secs(2))]),
+            marker_ttl: *dice.pick(&[None, Some(Duration::from_millis(1)), Some(Duration::from_secs(1))]),
             feed_time: *dice.pick(&[None, None, Some(Duration::from_millis(500))]),
             feed_bytes: *dice.pick(&[None, None, Some(0), Some(1500)]),
             ..BucketConfig::default()
@@ -156,11 +156,11 @@ impl Plan {
 
     fn batch(&self, dice: &mut Dice, state: &State, name: &BucketName) -> Batch {
         let count = if dice.chance(10) { self.keys } else { dice.between(1, self.keys.min(3)) };
-        let first = dice.below(self.keys);
+        let (first, all_go) = (dice.below(self.keys), dice.chance(12));
         (0..count)
             .map(|place| {
                 let key = Key::parse(KEYS[(first + place) % self.keys]).expect("a key");
-                self.operation(dice, state, name, key)
+                if all_go { Operation::delete(key) } else { self.operation(dice, state, name, key) }
             })
             .collect()
     }

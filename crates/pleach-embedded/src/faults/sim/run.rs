@@ -132,7 +132,16 @@ impl Run {
             Step::Upkeep => self.upkeep(),
             Step::Seal => self.seal(),
             Step::Flush => self.flush(),
-            Step::Clean => self.clean(),
+            Step::Clean => {
+                // Old files go only after the index was written out again.
+                for _ in 0..self.dice.between(1, 4) {
+                    self.clean();
+                }
+                // Before anything else makes durable what it should have.
+                if self.dice.chance(15) {
+                    self.cut();
+                }
+            }
             Step::Read => self.read(),
             Step::Scan => self.scan(),
             Step::NextPage => self.next_page(),
@@ -260,11 +269,19 @@ impl Run {
     }
 
     fn clean(&mut self) {
+        if self.machine.disk.is_off() {
+            return;
+        }
         self.settle();
         // Nothing is cleaned before the index on the disk knows of it.
         if self.dice.chance(60) {
             self.seal();
             self.upkeep();
+            self.machine.clock.advance(Duration::from_millis(3));
+        }
+        // What lets records die may be so new that it is not durable.
+        if self.dice.chance(30) {
+            self.write(true);
         }
         let excused = self.excused;
         for _ in 0..self.dice.between(1, 8) {
@@ -398,11 +415,11 @@ impl Run {
     /// Opens the store, however often that takes, and checks what is there.
     fn open(&mut self, mut cut: bool) {
         match self.dice.below(12) {
-            0 => self.home.lose(),
-            1 => self.home.damage(),
-            2 => self.home.damage_after(self.dice.below(20)),
-            3 => self.machine.disk.cut_power_after(self.dice.below(10)),
-            4 => self.machine.disk.fail_any(self.dice.below(8), *self.dice.pick(&[Fault::Io, Fault::Full])),
+            0..2 => self.home.lose(),
+            2 => self.home.damage(),
+            3 => self.home.damage_after(self.dice.below(20)),
+            4 => self.machine.disk.cut_power_after(self.dice.below(10)),
+            5 => self.machine.disk.fail_any(self.dice.below(8), *self.dice.pick(&[Fault::Io, Fault::Full])),
             _ => {}
         }
         let opened = (0..OPENINGS_MAX).find_map(|_| {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::run::{End, Run, Seen, Story};
 
 /// How many seeds run with the other tests.
-const SEEDS: u64 = 3000;
+const SEEDS: u64 = 1500;
 
 /// How much of a story is shown when it ends badly.
 const SHOWN_LINES: usize = 60;
