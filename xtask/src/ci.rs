@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 use crate::metadata::Metadata;
-use crate::tidy;
+use crate::{tidy, tools};
 
 /// Runs everything a change must pass, in the order in which failures are cheapest to find.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -37,6 +37,8 @@ enum Job {
     /// Cargo with these arguments, and with this in its environment.
     Cargo(Vec<String>, Option<(&'static str, &'static str)>),
     Tidy,
+    /// Sees to it that the programs are there that the tests start.
+    Tools,
 }
 
 impl Step {
@@ -60,11 +62,16 @@ impl Step {
                 format!("{name}=\"{value}\" cargo {}", arguments.join(" "))
             }
             Job::Tidy => "cargo xtask tidy".into(),
+            Job::Tools => tools::shown(),
         }
     }
 
     fn run(&self, root: &Path) -> Result<()> {
-        let Job::Cargo(arguments, variable) = &self.job else { return tidy::run(root) };
+        let (arguments, variable) = match &self.job {
+            Job::Cargo(arguments, variable) => (arguments, variable),
+            Job::Tidy => return tidy::run(root),
+            Job::Tools => return tools::install(),
+        };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(arguments).current_dir(root);
@@ -84,6 +91,7 @@ fn steps(metadata: &Metadata) -> Vec<Step> {
     let mut steps = vec![
         Step::cargo("format", "fmt --all --check"),
         Step { name: "tidy".into(), job: Job::Tidy },
+        Step { name: "tools".into(), job: Job::Tools },
         Step::cargo("lints", "clippy --workspace --all-targets --all-features -- -D warnings"),
     ];
     steps.extend(feature_steps(metadata));

@@ -6,6 +6,7 @@ mod metadata;
 mod sim;
 mod soak;
 mod tidy;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ use pleach::{Bucket, BucketName, Error, ErrorKind, OpenOptions, Store, StoreUrl}
 
 use crate::failure::Problem;
 use crate::output::Output;
+use crate::progress::Opening;
 
 /// Where the store is if nobody says otherwise.
 const STORE_DEFAULT: &str = "file:./.pleach";
@@ -88,6 +89,7 @@ impl App {
         if let Some(store) = &self.store {
             return Ok(store.clone());
         }
+        let options = OpenOptions { progress: Some(Opening::shown_on(&self.output)), ..options };
         let store = Store::connect_with(&self.url, options).await?;
         Ok(self.store.insert(store).clone())
     }

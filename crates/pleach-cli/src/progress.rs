@@ -1,7 +1,10 @@
 use std::io::IsTerminal as _;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use pleach::{Clock as _, OpenProgress, SystemClock};
 
 use crate::output::Output;
 
@@ -12,12 +15,14 @@ pub(crate) struct Progress(ProgressBar);
 impl Progress {
     /// Counts bytes up to `total`, or just counts them.
     pub(crate) fn bytes(total: Option<u64>, output: &Output) -> Self {
-        Self::new(total, output, "{bytes}/{total_bytes} {bar:30} {percent}% {msg}", "{spinner} {bytes} {msg}")
+        let quiet = output.is_quiet();
+        Self::new(total, quiet, "{bytes}/{total_bytes} {bar:30} {percent}% {msg}", "{spinner} {bytes} {msg}")
     }
 
     /// Counts entries up to about `total`.
     pub(crate) fn entries(total: u64, output: &Output) -> Self {
-        Self::new(Some(total), output, "{human_pos}/{human_len} entries {bar:30} {msg}", "")
+        let quiet = output.is_quiet();
+        Self::new(Some(total), quiet, "{human_pos}/{human_len} entries {bar:30} {msg}", "")
     }
 
     /// This much is done.
@@ -35,9 +40,9 @@ impl Progress {
         self.0.set_message(message.into());
     }
 
-    fn new(total: Option<u64>, output: &Output, bar: &str, spinner: &str) -> Self {
+    fn new(total: Option<u64>, quiet: bool, bar: &str, spinner: &str) -> Self {
         const REDRAWS_PER_SECOND: u8 = 10;
-        if output.is_quiet() || !std::io::stderr().is_terminal() {
+        if quiet || !std::io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
         let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
@@ -48,6 +53,38 @@ impl Progress {
         }
         progress.enable_steady_tick(Duration::from_millis(200));
         Self(progress)
+    }
+}
+
+/// Shows that a store takes long to open, because its index is built anew from its log.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    clock: SystemClock,
+    quiet: bool,
+    shown: Mutex<Option<Progress>>,
+}
+
+impl Opening {
+    /// Sooner than this nobody wonders.
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// What a store that is opened is given, to say how far it has come. It vanishes when the store is open.
+    pub(crate) fn shown_on(output: &Output) -> OpenProgress {
+        let opening = Self { clock: SystemClock::new(), quiet: output.is_quiet(), shown: Mutex::default() };
+        OpenProgress::new(move |bytes| opening.reach(bytes))
+    }
+
+    fn reach(&self, bytes: u64) {
+        if self.clock.elapsed() < Self::PATIENCE {
+            return;
+        }
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = shown.get_or_insert_with(|| {
+            let progress = Progress::new(None, self.quiet, "", "{spinner} {bytes} {msg}");
+            progress.say("of the log read, to bring the index up to date");
+            progress
+        });
+        progress.reach(bytes);
     }
 }
 

@@ -45,11 +45,15 @@ fn apply_commit(core: &Core, frame: &Logged) -> Result<(), EngineError> {
     let config = bucket.config();
     let mut first_expiry: Option<Timestamp> = None;
     for (position, record) in &frame.records {
+        let head_key = IndexKey::head(bucket.id, record.key.as_bytes());
         if record.faded {
+            // A purge that its key has forgotten leaves no marker, but what came before it stays purged.
+            if record.kind == RecordKind::Purge {
+                core.index.write(record.revision, vec![IndexChange::Remove(head_key)]);
+            }
             continue;
         }
         let mut changes = Vec::with_capacity(2);
-        let head_key = IndexKey::head(bucket.id, record.key.as_bytes());
         if record.forgets_its_key() {
             bucket.forget_at(record.revision);
             changes.push(IndexChange::Remove(head_key));
@@ -199,13 +203,10 @@ fn repoint(core: &Core, moved: &Moved, heads: &mut HashMap<Bytes, Head>) -> Resu
         .remove(&head_key)
         .map_or_else(|| core.head(&bucket, &moved.key, ReadAt::Newest), |head| Ok(Some(head)));
     let Some(mut head) = known? else { return Ok(()) };
-    let past = head.past.iter_mut().find(|past| past.revision == moved.revision);
     if head.revision == moved.revision {
         head.position = moved.position;
-    } else if let Some(past) = past {
+    } else if let Some(past) = head.past.iter_mut().find(|past| past.revision == moved.revision) {
         past.position = moved.position;
-    } else {
-        return Ok(());
     }
     heads.insert(head_key, head);
     Ok(())
@@ -251,7 +252,7 @@ fn adapt_heads(
 /// Writes into the index how far it goes, and ends the stretch that will be flushed together.
 pub(crate) fn seal_index(core: &Core, applied: Revision, time: Timestamp) -> Result<(), EngineError> {
     let next_bucket = core.catalog.next_id();
-    let meta = Meta { store: core.log.store, applied, time, next_bucket };
+    let meta = Meta { store: core.log.store, applied, time, next_bucket, built_over: core.built_over };
     let mut changes = vec![IndexChange::Insert(IndexKey::meta(), meta.encode())];
     for bucket in core.catalog.all() {
         changes.push(IndexChange::Insert(IndexKey::bucket(&bucket.name), bucket.encode()?));

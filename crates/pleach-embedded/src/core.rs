@@ -36,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) cleaned: Cleaned,
     /// What slows commits down.
     pub(crate) pressure: Pressure,
+    /// See [`crate::index::Meta::built_over`].
+    pub(crate) built_over: Revision,
     /// The index was sealed when it contained the log up to here.
     pub(crate) sealed: AtomicU64,
     /// The index is durable up to here, whatever happens.

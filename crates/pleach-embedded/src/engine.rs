@@ -80,6 +80,22 @@ impl EmbeddedEngine {
         Self::open_on(directory, settings, clock, Media::real(directory))
     }
 
+    /// Opens the store in `directory` as [`EmbeddedEngine::open_with`] does. `progress` hears how many bytes of the
+    /// log have been read again to bring the index up to it: all of them if the index is missing or damaged.
+    ///
+    /// # Errors
+    /// As [`EmbeddedEngine::open`].
+    pub fn open_with_progress(
+        directory: impl AsRef<Path>,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Self, EngineError> {
+        let directory = directory.as_ref();
+        let media = Media::real(directory);
+        Self::start(recovery::open_watched(directory, settings, clock, media, progress)?)
+    }
+
     /// Opens the store in `directory`, which is kept on `media`.
     pub(crate) fn open_on(
         directory: &Path,
@@ -87,7 +103,11 @@ impl EmbeddedEngine {
         clock: Arc<dyn Clock>,
         media: Media,
     ) -> Result<Self, EngineError> {
-        let Opened { core, writer, lock } = recovery::open(directory, settings, clock, media)?;
+        Self::start(recovery::open(directory, settings, clock, media)?)
+    }
+
+    fn start(opened: Opened) -> Result<Self, EngineError> {
+        let Opened { core, writer, lock } = opened;
         let queue = Arc::new(CommitQueue::new());
         let threads = Threads::start(&core, &queue, writer)?;
         let running = Arc::new(Mutex::new(Some(Running { threads, lock })));

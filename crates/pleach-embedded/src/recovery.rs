@@ -51,11 +51,22 @@ pub(crate) fn open(
     clock: Arc<dyn Clock>,
     media: Media,
 ) -> Result<Opened, EngineError> {
+    open_watched(directory, settings, clock, media, &mut |_| {})
+}
+
+/// As [`open`]; `watch` hears how many bytes of the log have been read again.
+pub(crate) fn open_watched(
+    directory: &Path,
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    media: Media,
+    watch: &mut dyn FnMut(u64),
+) -> Result<Opened, EngineError> {
     identity::check_directory(directory, settings.create)?;
     let log_directory = directory.join("log");
     media.disk.create_directory(&log_directory).map_err(io_error("create", &log_directory))?;
     let lock = DirectoryLock::acquire(directory)?;
-    open_locked(directory, lock, settings, clock, media, &mut |_| {})
+    open_locked(directory, lock, settings, clock, media, watch)
 }
 
 /// Opens a store that is locked already; `watch` hears how many bytes of the log have been read again.
@@ -99,6 +110,7 @@ pub(crate) fn open_locked(
         written_log: AtomicU64::new(0),
         cleaned: Cleaned::default(),
         pressure: Pressure::default(),
+        built_over: view.built_over.unwrap_or_else(|| index_at(&log)),
         sealed: AtomicU64::new(view.applied.get()),
         flushed: AtomicU64::new(view.applied.get()),
         seal_wanted: AtomicBool::new(false),
@@ -140,12 +152,21 @@ fn take_up_footers(core: &Core) {
     }
 }
 
+/// An index that ends before this revision cannot be brought up to the log, unless it was begun empty.
+fn index_at(log: &Log) -> Revision {
+    let segments = log.segments();
+    let footers = segments.iter().filter_map(|segment| segment.footer());
+    footers.map(|footer| footer.index_at).max().unwrap_or_default()
+}
+
 /// The index as it was found, with what it says about itself.
 struct View {
     index: Arc<dyn Index>,
     catalog: Catalog,
     applied: Revision,
     time: Timestamp,
+    /// See [`Meta::built_over`]; none if it is empty.
+    built_over: Option<Revision>,
 }
 
 impl View {
@@ -164,13 +185,11 @@ impl View {
         Self::load(index, store)?.ok_or_else(|| EngineError::Bug { what: "a new index is not empty".into() })
     }
 
-    /// Whether the index is an old one, from before what the log was cleaned for. An empty one is not: everything
-    /// is applied to it.
+    /// Whether the index is an old one, from before what the log was cleaned for. One that was begun empty over a
+    /// log that had been cleaned is not: everything is applied to it.
     fn is_stale(&self, log: &Log) -> bool {
-        let segments = log.segments();
-        let least =
-            segments.iter().filter_map(|segment| segment.footer()).map(|footer| footer.index_at).max();
-        self.applied > Revision::ZERO && least.is_some_and(|least| self.applied < least)
+        let least = index_at(log);
+        self.applied < least && self.built_over.is_some_and(|built_over| built_over < least)
     }
 
     /// Reads what the index says about itself; none if that makes no sense.
@@ -186,7 +205,8 @@ impl View {
             let first = index.range(Bound::Unbounded, Bound::Unbounded, ReadAt::Newest).next().transpose();
             let empty = matches!(first, Ok(None));
             let catalog = Catalog::new(Vec::new(), BucketId(1));
-            let view = Self { index, catalog, applied: Revision::ZERO, time: Timestamp::default() };
+            let (applied, time) = (Revision::ZERO, Timestamp::default());
+            let view = Self { index, catalog, applied, time, built_over: None };
             return Ok(empty.then_some(view));
         };
         let Some(meta) = Meta::decode(meta).filter(|meta| meta.store == store) else { return Ok(None) };
@@ -206,7 +226,8 @@ impl View {
             let Some((bucket, consumer)) = catalog.by_id(bucket).zip(consumer) else { return Ok(None) };
             bucket.consumers.set(consumer);
         }
-        Ok(Some(Self { index, catalog, applied: meta.applied, time: meta.time }))
+        let Meta { applied, time, built_over, .. } = meta;
+        Ok(Some(Self { index, catalog, applied, time, built_over: Some(built_over) }))
     }
 }
 

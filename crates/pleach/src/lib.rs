@@ -83,8 +83,8 @@ pub use cache::{CACHE_BYTES_DEFAULT, CACHE_VISITS_MAX, CacheOptions, CachedBucke
 pub use consumer::{Consumer, ConsumerStatus};
 pub use error::{Error, WriteError};
 pub use options::{
-    ConsumeOptions, CreateOptions, DeleteOptions, KeysOptions, OpenOptions, PurgeOptions, PutOptions,
-    ScanOptions, UpdateOptions, WatchOptions,
+    ConsumeOptions, CreateOptions, DeleteOptions, KeysOptions, OpenOptions, OpenProgress, PurgeOptions,
+    PutOptions, ScanOptions, UpdateOptions, WatchOptions,
 };
 pub use origin::Origin;
 pub use projection::{Derived, Progress, Projection, ProjectionError, Reduced, Reducer};

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +14,35 @@ pub struct OpenOptions {
     pub create: bool,
     /// Where the store takes the time from.
     pub clock: Arc<dyn Clock>,
+    /// Who hears how far the opening has come. That of a large store takes long if its index must be built anew.
+    pub progress: Option<OpenProgress>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { create: true, clock: Arc::new(SystemClock::new()) }
+        Self { create: true, clock: Arc::new(SystemClock::new()), progress: None }
+    }
+}
+
+/// Hears how far the opening of a store has come.
+#[derive(Clone)]
+pub struct OpenProgress(Arc<dyn Fn(u64) + Send + Sync>);
+
+impl OpenProgress {
+    /// Calls `hear` often, with how many bytes of the log have been read to bring the index up to it.
+    pub fn new(hear: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    /// Says that so many bytes have been read.
+    pub fn report(&self, bytes: u64) {
+        (self.0)(bytes);
+    }
+}
+
+impl fmt::Debug for OpenProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenProgress").finish_non_exhaustive()
     }
 }
 

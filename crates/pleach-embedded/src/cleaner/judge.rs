@@ -1,12 +1,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pleach_engine::{ConsumerName, EngineError, Key, Revision, Timestamp};
+use pleach_engine::{EngineError, Key, Revision, Timestamp};
 
 use super::retention::Retention;
 use crate::catalog::Bucket;
+use crate::consumers::Consumer;
 use crate::core::{Core, has_expired, op_of};
-use crate::index::{Head, ReadAt};
+use crate::index::{Head, IndexKey, ReadAt};
 use crate::log::{BucketId, FrameHeader, FrameKind, Record, RecordKind, SegmentId};
 use crate::snapshots::Snapshot;
 
@@ -57,7 +58,7 @@ impl Judge {
         match (frame.kind, bucket) {
             (FrameKind::Commit, Some(bucket)) => self.of_key(segment, &bucket, record),
             (FrameKind::Bucket, bucket) => Ok(self.of_bucket(segment, bucket.as_deref(), record)),
-            (FrameKind::Consumer, Some(bucket)) => Ok(self.of_consumer(segment, &bucket, record)),
+            (FrameKind::Consumer, Some(bucket)) => self.of_consumer(segment, &bucket, record),
             // What is left of a bucket that was deleted, which the record of its deletion keeps from coming back.
             _ => Ok(Verdict::Drop),
         }
@@ -67,8 +68,10 @@ impl Judge {
         if op_of(record.kind).is_some() && !record.faded && self.is_kept(bucket, record)? {
             return Ok(Verdict::Keep);
         }
-        if record.kind.is_shadow() && !record.faded && self.is_needed_as_shadow(segment, record) {
-            return Ok(Verdict::Keep);
+        if record.kind.is_shadow() && self.is_needed_as_shadow(segment, record) {
+            // A purge that is no longer one of its key's records must not become one again.
+            let is_purge = record.kind == RecordKind::Purge;
+            return Ok(if is_purge { Verdict::Fade } else { Verdict::Keep });
         }
         let needed = record.kind.is_change() && self.retention.needs(segment, bucket.id);
         Ok(if needed { Verdict::Fade } else { Verdict::Drop })
@@ -93,20 +96,23 @@ impl Judge {
         if keep { Verdict::Keep } else { Verdict::Drop }
     }
 
-    fn of_consumer(&self, segment: SegmentId, bucket: &Bucket, record: &Record) -> Verdict {
-        // One that has moved on after the snapshot may have done so in a commit that is not durable yet.
-        let is_current = || {
-            let name = ConsumerName::parse(record.key.as_str()).ok();
-            let consumer = name.and_then(|name| bucket.consumers.get(&name));
-            consumer.is_some_and(|consumer| {
-                consumer.revision == record.revision || consumer.revision > self.snapshot.revision
-            })
-        };
+    fn of_consumer(
+        &self,
+        segment: SegmentId,
+        bucket: &Bucket,
+        record: &Record,
+    ) -> Result<Verdict, EngineError> {
         let keep = match record.kind {
-            RecordKind::SetConsumer => is_current(),
+            RecordKind::SetConsumer => {
+                // As of the snapshot: where it has moved on since may not be durable yet.
+                let state_key = IndexKey::consumer(bucket.id, record.key.as_str());
+                let state = self.core.index.get(&state_key, ReadAt::Snapshot(self.snapshot.revision))?;
+                let consumer = state.and_then(|state| Consumer::decode(record.key.as_str(), state));
+                consumer.is_some_and(|consumer| consumer.revision == record.revision)
+            }
             _ => self.is_needed_as_shadow(segment, record),
         };
-        if keep { Verdict::Keep } else { Verdict::Drop }
+        Ok(if keep { Verdict::Keep } else { Verdict::Drop })
     }
 
     /// Whether something that it says is forgotten may still be in the log.

@@ -48,6 +48,9 @@ const REPLACED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// How many segments may wait for the index to be written out before they can be cleaned.
 const UNFLUSHED_SEGMENTS_MAX: u64 = 2;
 
+/// How long a segment is left alone that the disk could not read.
+const UNREADABLE_WAIT: Duration = Duration::from_secs(60);
+
 /// Rewriting a segment must free this part of it at least, in percent.
 const FREED_PERCENT_MIN: u64 = 5;
 
@@ -68,15 +71,18 @@ pub(crate) struct Cleaner {
     survey: Survey,
     /// Segments in which nothing dead was found, and as of when.
     checked: HashMap<SegmentId, Revision>,
-    /// Segments that cannot be read, and so cannot be cleaned, and what is wrong with them.
-    unreadable: BTreeMap<SegmentId, String>,
+    /// Segments that cannot be read, and so cannot be cleaned, what is wrong with them, and until when they are
+    /// left alone.
+    unreadable: BTreeMap<SegmentId, (String, Duration)>,
     /// New segments that the index is to be pointed to, with the old ones that they take the place of.
     unfinished: VecDeque<(Arc<Segment>, Vec<SegmentId>)>,
     /// Old segments that wait to be removed.
     replaced: Vec<Replaced>,
-    /// Where a pass over all segments has come to, and how large the log was when the last one ended.
+    /// Why they cannot be.
+    stuck: Option<String>,
+    /// Where a pass over all segments has come to, and how much had been written when the last one ended.
     sweep: Option<Revision>,
-    swept_at: u64,
+    swept_at: Option<u64>,
     /// How large segments are just now.
     segment_bytes: u64,
 }
@@ -109,8 +115,9 @@ impl Cleaner {
             unreadable: BTreeMap::new(),
             unfinished: VecDeque::new(),
             replaced: Vec::new(),
+            stuck: None,
             sweep: None,
-            swept_at: 0,
+            swept_at: None,
             segment_bytes: core.settings.segment_bytes,
         };
         cleaner.take_up_unfinished();
@@ -122,8 +129,13 @@ impl Cleaner {
         let core = Arc::clone(&self.core);
         while !core.health.is_closed() {
             let outcome = if core.health.is_poisoned() { Ok(Outcome::Idle) } else { self.step() };
-            let trouble = outcome.as_ref().err().map(ToString::to_string);
-            core.health.set_cleaning_trouble(trouble.or_else(|| self.unreadable.values().next().cloned()));
+            if outcome.is_err() {
+                // Commits shall not be slowed down for what cannot be done.
+                core.cleaned.set_estimate(0, 0);
+            }
+            let unreadable = || self.unreadable.values().next().map(|(what, _)| what.clone());
+            let trouble = outcome.as_ref().err().map(ToString::to_string).or_else(unreadable);
+            core.health.set_cleaning_trouble(trouble.or_else(|| self.stuck.clone()));
             if !matches!(outcome, Ok(Outcome::Worked)) {
                 core.cleaner.wait(SLEEP);
             }
@@ -133,7 +145,8 @@ impl Cleaner {
     /// Does the most useful thing, if there is any.
     pub(crate) fn step(&mut self) -> Result<Outcome, EngineError> {
         self.core.health.check_open()?;
-        self.remove_replaced()?;
+        // Files that cannot be removed must not keep others from being cleaned.
+        self.stuck = self.remove_replaced().err().map(|error| error.to_string());
         if let Some((new, old)) = self.unfinished.pop_front() {
             if let Err(error) = self.repoint(&new, &old) {
                 self.unfinished.push_front((new, old));
@@ -149,17 +162,21 @@ impl Cleaner {
         }
         self.segment_bytes = self.core.log.segment_bytes(self.core.settings.segment_bytes);
         let segments = self.candidates()?;
-        self.ask_for_seal(&segments)?;
+        self.ask_for_seal(&segments, UNFLUSHED_SEGMENTS_MAX * self.segment_bytes)?;
         let clean_since = self.clean_since();
-        let damaged = self.survey.refresh(&self.core, &segments, &clean_since, self.segment_bytes)?;
-        if !damaged.is_empty() {
-            let damaged = damaged.into_iter().map(|(id, error)| (id, error.to_string()));
-            self.unreadable.extend(damaged);
-            return Ok(Outcome::Worked);
+        let mut pace = Pace::new(&self.core, Some(self.core.settings.clean_bytes_per_second));
+        let found =
+            self.survey.refresh(&self.core, &segments, &clean_since, self.segment_bytes, &mut pace)?;
+        for (id, error) in found.unreadable {
+            self.set_aside(id, &error);
         }
         match self.plan(&segments) {
             Some(plan) => self.clean(&plan, &clean_since),
-            None => Ok(Outcome::Idle),
+            None if found.more => Ok(Outcome::Worked),
+            None => {
+                self.ask_for_seal(&segments, 0)?;
+                Ok(Outcome::Idle)
+            }
         }
     }
 
@@ -177,7 +194,8 @@ impl Cleaner {
     /// The finished segments that can be cleaned: the index, as it is on the disk, has all of their records. What
     /// it has not yet would have to be read from them again.
     fn candidates(&mut self) -> Result<Vec<Arc<Segment>>, EngineError> {
-        let flushed = self.core.flushed();
+        let (flushed, now) = (self.core.flushed(), self.core.elapsed());
+        self.unreadable.retain(|_, (_, until)| now < *until);
         let segments = self.core.log.segments();
         let mut candidates = Vec::new();
         for pair in segments.windows(2) {
@@ -210,10 +228,19 @@ impl Cleaner {
         Ok(())
     }
 
-    /// Damage is for a person to look at; the rest of the log is cleaned without it.
+    /// The rest of the log is cleaned without a segment that cannot be read. Damage is for a person to look at; a
+    /// disk that could not read something may another time.
+    fn set_aside(&mut self, id: SegmentId, error: &EngineError) {
+        let until = match error {
+            EngineError::Corrupt { .. } => Duration::MAX,
+            _ => self.core.elapsed() + UNREADABLE_WAIT,
+        };
+        self.unreadable.insert(id, (error.to_string(), until));
+    }
+
     fn cannot_read(&mut self, segment: &Segment, error: EngineError) -> Result<(), EngineError> {
-        if matches!(error, EngineError::Corrupt { .. }) {
-            self.unreadable.insert(segment.id(), error.to_string());
+        if matches!(error, EngineError::Corrupt { .. } | EngineError::Io { action: "read", .. }) {
+            self.set_aside(segment.id(), &error);
         }
         Err(error)
     }
@@ -246,16 +273,16 @@ impl Cleaner {
         if self.sweep.is_none() {
             let footers = segments.iter().filter_map(|segment| segment.footer());
             let shadows: u64 = footers.map(|footer| footer.shadow_bytes).sum();
-            let grown = self.core.written_log.load(Ordering::Acquire) - self.swept_at;
+            let written = self.core.written_log.load(Ordering::Acquire);
             let worth_it = shadows > bytes / 10 && shadows > self.segment_bytes / 4;
-            if !worth_it || (self.swept_at > 0 && grown < bytes / 4) {
+            if !worth_it || self.swept_at.is_some_and(|swept_at| written - swept_at < bytes / 4) {
                 return None;
             }
             self.sweep = Some(Revision::ZERO);
         }
         let done = self.sweep?;
         let Some(segment) = segments.iter().find(|segment| segment.first() > done) else {
-            (self.sweep, self.swept_at) = (None, self.core.written_log.load(Ordering::Acquire).max(1));
+            (self.sweep, self.swept_at) = (None, Some(self.core.written_log.load(Ordering::Acquire)));
             return None;
         };
         self.sweep = Some(segment.first());
@@ -277,12 +304,17 @@ impl Cleaner {
             }
         }
         let bytes: u64 = plan.run.iter().map(|segment| segment.len()).sum();
-        let wanted = if plan.thorough { 1 } else { (bytes * FREED_PERCENT_MIN / 100).max(1) };
-        if rewrite.freed < wanted && plan.run.len() == 1 {
-            let (freed, id) = (rewrite.freed, plan.run[0].id());
+        let (gain, wanted) = match plan.thorough {
+            true => (rewrite.freed + rewrite.faded, 1),
+            false => (rewrite.freed, (bytes * FREED_PERCENT_MIN / 100).max(1)),
+        };
+        if gain < wanted && plan.run.len() == 1 {
+            // What has faded and is not written so would be applied when the index is built anew.
+            let is_clean = rewrite.freed + rewrite.faded == 0;
+            let id = plan.run[0].id();
             rewrite.abandon();
             self.survey.found_clean(id);
-            if freed == 0 {
+            if is_clean {
                 self.checked.insert(id, judge.revision());
             }
             return Ok(Outcome::Worked);
@@ -299,12 +331,6 @@ impl Cleaner {
 
     /// Puts a new segment in the place of those it was made from.
     fn replace(&mut self, new: &Arc<Segment>, run: &[Arc<Segment>]) {
-        // First, so that a watch that finds changes missing also finds that they may be.
-        for (id, summary) in new.footer().iter().flat_map(|footer| &footer.buckets) {
-            if let Some(bucket) = self.core.catalog.by_id(*id) {
-                bucket.raise_floor(summary.dropped);
-            }
-        }
         self.core.log.replace(run, Arc::clone(new));
         let before: u64 = run.iter().map(|segment| segment.len()).sum();
         self.core.cleaned.add(before, new.len());
@@ -319,7 +345,7 @@ impl Cleaner {
     fn forget_keys(&mut self, plan: &Plan) -> Result<(), EngineError> {
         let core = Arc::clone(&self.core);
         let judge = Judge::new(&core, CleanSince::new());
-        let now = core.clock.now();
+        let (now, mut pace) = (core.clock.now(), self.pace(plan));
         for segment in &plan.run {
             let mut frames = SegmentFrames::of(segment);
             loop {
@@ -328,6 +354,7 @@ impl Cleaner {
                     Ok(None) => break,
                     Err(error) => return self.cannot_read(segment, error),
                 };
+                pace.did(&core, frame.header.frame_len());
                 let bucket = bucket_with_markers(&core, frame.header.bucket, frame.header.kind);
                 let Some(bucket) = bucket else { continue };
                 let mut keys = Vec::new();
@@ -403,9 +430,9 @@ impl Cleaner {
         self.core.log.replaced().iter().map(|segment| segment.len()).sum()
     }
 
-    /// If only the index keeps old segments from being removed, or many from being cleaned, it shall be written
-    /// out.
-    fn ask_for_seal(&mut self, candidates: &[Arc<Segment>]) -> Result<(), EngineError> {
+    /// If the index alone keeps more than `bytes` of old segments from being removed, or many from being cleaned,
+    /// it shall be written out.
+    fn ask_for_seal(&mut self, candidates: &[Arc<Segment>], bytes: u64) -> Result<(), EngineError> {
         let sealed = Revision::new(self.core.sealed.load(Ordering::Acquire));
         let waits = self.replaced.iter().any(|replaced| replaced.moved > Some(sealed));
         let segments = self.core.log.segments();
@@ -413,7 +440,8 @@ impl Cleaner {
         let behind = segments[candidates.len().min(finished)..finished].iter();
         let behind: u64 =
             behind.filter(|segment| segment.first() > sealed).map(|segment| segment.len()).sum();
-        let wanted = waits || behind >= UNFLUSHED_SEGMENTS_MAX * self.segment_bytes;
+        let wanted =
+            (waits && self.replaced_bytes() > bytes) || behind >= UNFLUSHED_SEGMENTS_MAX * self.segment_bytes;
         if wanted && !self.core.seal_wanted.swap(true, Ordering::AcqRel) {
             self.upkeep(IndexUpkeep::Seal)?;
         }

@@ -46,12 +46,12 @@ impl Candidates<'_> {
         let best = self.best().filter(|at| worth_it || self.dead_percent(*at) >= DEAD_PERCENT_FREE);
         if let Some(at) = best {
             let urgent = percent >= DEAD_PERCENT_URGENT;
-            return Some(Plan { run: self.around(at), thorough: false, urgent });
+            return Some(Plan { run: self.around(at, at + 1), thorough: false, urgent });
         }
         let segments_max = SEGMENTS_SPARE + 2 * (bytes / self.segment_bytes.max(1) + 1);
         let too_many = self.segments.len() as u64 > segments_max;
-        let run = too_many.then(|| self.smallest_pair()).flatten()?;
-        Some(Plan { run: self.around(run), thorough: true, urgent: false })
+        let pair = too_many.then(|| self.smallest_pair()).flatten()?;
+        Some(Plan { run: self.around(pair, pair + 2), thorough: true, urgent: false })
     }
 
     /// How many bytes there are, and how many of them are garbage.
@@ -75,10 +75,10 @@ impl Candidates<'_> {
         percent(dead, bytes)
     }
 
-    /// The segment with its neighbours, as far as they are small and what is left of all fits into one.
-    fn around(&self, at: usize) -> Vec<Arc<Segment>> {
-        let (mut start, mut end) = (at, at + 1);
-        let mut live = self.estimate(&self.segments[at]).live();
+    /// These segments with their neighbours, as far as they are small and what is left of all fits into one.
+    fn around(&self, mut start: usize, mut end: usize) -> Vec<Arc<Segment>> {
+        let mut live: u64 =
+            self.segments[start..end].iter().map(|segment| self.estimate(segment).live()).sum();
         let small = |at: usize| {
             let estimate = self.estimate(&self.segments[at]);
             (estimate.live() <= self.segment_bytes / 4).then_some(estimate.live())

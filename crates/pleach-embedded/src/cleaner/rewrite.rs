@@ -20,11 +20,13 @@ pub(super) struct Rewrite<'a> {
     core: &'a Core,
     log: &'a Log,
     judge: &'a Judge,
-    new: Segment,
+    new: Arc<Segment>,
     footer: Footer,
     buffer: Vec<u8>,
     /// How many bytes of records are left out.
     pub(super) freed: u64,
+    /// How many bytes of records have faded just now.
+    pub(super) faded: u64,
     /// By bucket, the newest change that is left out.
     dropped: BTreeMap<BucketId, Revision>,
 }
@@ -45,10 +47,10 @@ impl<'a> Rewrite<'a> {
             salt: crate::random::word()?,
             previous: first.header.previous,
         };
-        let new = Segment::prepare(&*log.disk, &log.directory, header)?;
+        let new = Arc::new(Segment::prepare(&*log.disk, &log.directory, header)?);
         let footer = Footer { index_at: core.flushed(), ..Footer::empty(first.first()) };
         let (buffer, dropped) = (Vec::new(), BTreeMap::new());
-        Ok(Self { core, log, judge, new, footer, buffer, freed: 0, dropped })
+        Ok(Self { core, log, judge, new, footer, buffer, freed: 0, faded: 0, dropped })
     }
 
     /// Copies what is needed of a segment.
@@ -74,6 +76,7 @@ impl<'a> Rewrite<'a> {
             match self.judge.judge(segment, &header, &record)? {
                 Verdict::Keep => records.push(record),
                 Verdict::Fade => {
+                    self.faded += if record.faded { 0 } else { record.encoded_len() as u64 };
                     record.faded = true;
                     records.push(record);
                 }
@@ -122,6 +125,31 @@ impl<'a> Rewrite<'a> {
 
     /// Finishes the segment, makes it durable and gives it its name.
     pub(super) fn publish(mut self) -> Result<Arc<Segment>, EngineError> {
+        if let Err(error) = self.finish() {
+            self.abandon();
+            return Err(error);
+        }
+        // Before it can be there: a watch or a consumer that begins from now on must not count on what it leaves
+        // out, and after a failure here nobody knows which segment the next open will find.
+        for (id, summary) in &self.footer.buckets {
+            if let Some(bucket) = self.core.catalog.by_id(*id) {
+                bucket.raise_floor(summary.dropped);
+            }
+        }
+        self.new.finish(self.footer);
+        self.new.publish(&*self.log.disk).map_err(|error| match error {
+            WriteError::Refused(error) => error,
+            WriteError::Poisoned(error) => {
+                // If it is there after all, it takes the place of others, which nobody here would know.
+                let what = format!("a cleaned segment of its log could not be put in place: {error}");
+                self.core.health.poison(what);
+                error
+            }
+        })?;
+        Ok(self.new)
+    }
+
+    fn finish(&mut self) -> Result<(), EngineError> {
         self.footer.cleaned_at = self.judge.revision();
         for (id, revision) in std::mem::take(&mut self.dropped) {
             if self.core.catalog.by_id(id).is_some() {
@@ -135,13 +163,11 @@ impl<'a> Rewrite<'a> {
         self.new.file.write_at(&footer, offset).map_err(io_error("write", &self.new.path))?;
         self.new.set_len(offset + footer.len() as u64);
         self.new.sync()?;
+        // What takes the place of others must have been seen to be readable.
+        let mut frames = SegmentFrames::of(&self.new);
+        while frames.next()?.is_some() {}
         // What let records die must not be lost when they are gone.
-        self.core.sync_log()?;
-        self.new.finish(self.footer);
-        self.new.publish(&*self.log.disk).map_err(|error| match error {
-            WriteError::Refused(error) | WriteError::Poisoned(error) => error,
-        })?;
-        Ok(Arc::new(self.new))
+        self.core.sync_log()
     }
 
     /// Gives the segment up.

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -6,21 +6,29 @@ use std::time::Duration;
 use pleach_engine::{EngineError, Timestamp};
 
 use super::judge::{CleanSince, Judge, Verdict, bucket_with_markers};
+use super::pace::Pace;
 use crate::core::Core;
 use crate::log::{Frame, FrameKind, Segment, SegmentFrames, SegmentId};
 
 /// Segments up to this size are looked at in full.
 const WHOLE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Of larger ones, frames are looked at in this many places.
-const SAMPLES: usize = 64;
+/// Of larger ones, frames are looked at in so many places: one of sixteen strides, within limits.
+const STRIDES_PER_SAMPLE: usize = 16;
+const SAMPLES_MIN: usize = 8;
+const SAMPLES_MAX: usize = 64;
 
 /// How much is looked at in each place, and in all of them together.
-const SAMPLE_BYTES: u64 = 16 * 1024;
+const SAMPLE_BYTES: u64 = 8 * 1024;
 const SAMPLES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// An estimate is good for so long at most: time lets entries and changes die as well.
+/// An estimate is good for so long, and in a log of many segments for longer: time lets entries and changes die
+/// as well.
 const ESTIMATE_AGE_MAX: Duration = Duration::from_secs(30);
+const ESTIMATE_AGE_PER_SEGMENT: Duration = Duration::from_millis(100);
+
+/// How many segments are looked at before something else is done.
+const LOOKS_MAX: usize = 16;
 
 /// How much of each segment is garbage, as far as a look at some of its records tells.
 ///
@@ -54,46 +62,61 @@ impl Estimate {
     }
 }
 
+/// What a refresh has found.
+#[derive(Debug, Default)]
+pub(super) struct Refreshed {
+    pub(super) unreadable: Vec<(SegmentId, EngineError)>,
+    /// Whether there are more segments to look at.
+    pub(super) more: bool,
+}
+
 impl Survey {
-    /// Brings the estimates of `segments` up to date, and says which of them cannot be read.
+    /// Brings the estimates of some of `segments` up to date, those first that were never looked at.
     pub(super) fn refresh(
         &mut self,
         core: &Arc<Core>,
         segments: &[Arc<Segment>],
         clean_since: &CleanSince,
         segment_bytes: u64,
-    ) -> Result<Vec<(SegmentId, EngineError)>, EngineError> {
+        pace: &mut Pace,
+    ) -> Result<Refreshed, EngineError> {
         let (written, elapsed) = (core.written_log.load(Ordering::Acquire), core.elapsed());
         let total: u64 = segments.iter().map(|segment| segment.len()).sum();
         let fresh = (total / 32).max(segment_bytes / 8);
-        self.estimates.retain(|id, estimate| {
-            segments.iter().any(|segment| segment.id() == *id)
-                && written - estimate.written < fresh
-                && elapsed.saturating_sub(estimate.elapsed) < ESTIMATE_AGE_MAX
-        });
-        let unknown: Vec<_> =
-            segments.iter().filter(|segment| !self.estimates.contains_key(&segment.id())).collect();
-        let mut unreadable = Vec::new();
-        if unknown.is_empty() {
-            return Ok(unreadable);
+        let count = u32::try_from(segments.len()).unwrap_or(u32::MAX);
+        let age_max = ESTIMATE_AGE_MAX.max(ESTIMATE_AGE_PER_SEGMENT.saturating_mul(count));
+        let present: HashSet<_> = segments.iter().map(|segment| segment.id()).collect();
+        self.estimates.retain(|id, _| present.contains(id));
+        let is_good = |estimate: &Estimate| {
+            written - estimate.written < fresh && elapsed.saturating_sub(estimate.elapsed) < age_max
+        };
+        let known = |segment: &Arc<Segment>| self.estimates.get(&segment.id()).copied();
+        let mut due: Vec<_> =
+            segments.iter().filter(|segment| !known(segment).is_some_and(|found| is_good(&found))).collect();
+        due.sort_by_key(|segment| known(segment).map(|estimate| estimate.written));
+        let mut refreshed = Refreshed { more: due.len() > LOOKS_MAX, ..Refreshed::default() };
+        due.truncate(LOOKS_MAX);
+        if due.is_empty() {
+            return Ok(refreshed);
         }
         let judge = Judge::new(core, clean_since.clone());
-        for segment in unknown {
+        for segment in due {
             core.health.check_open()?;
+            let bytes = segment.len();
             let (dead, looked_at) = match look(core, &judge, segment) {
                 Ok(found) => found,
-                Err(error @ EngineError::Corrupt { .. }) => {
-                    unreadable.push((segment.id(), error));
-                    continue;
+                Err(error @ (EngineError::Corrupt { .. } | EngineError::Io { action: "read", .. })) => {
+                    refreshed.unreadable.push((segment.id(), error));
+                    (0, bytes)
                 }
                 Err(error) => return Err(error),
             };
-            let bytes = segment.len();
+            pace.did(core, looked_at);
             let dead = u128::from(dead) * u128::from(bytes) / u128::from(looked_at.max(1));
             let dead = u64::try_from(dead).unwrap_or(u64::MAX).min(bytes);
             self.estimates.insert(segment.id(), Estimate { dead, bytes, written, elapsed });
         }
-        Ok(unreadable)
+        Ok(refreshed)
     }
 
     #[cfg(test)]
@@ -126,7 +149,8 @@ fn look(core: &Core, judge: &Judge, segment: &Arc<Segment>) -> Result<(u64, u64)
         }
         return Ok((dead, looked_at));
     }
-    let every = strides.len().div_ceil(SAMPLES);
+    let samples = (strides.len() / STRIDES_PER_SAMPLE).clamp(SAMPLES_MIN, SAMPLES_MAX);
+    let every = strides.len().div_ceil(samples);
     for (_, offset) in strides.iter().step_by(every) {
         let window = usize::try_from(SAMPLE_BYTES).unwrap_or(usize::MAX);
         let mut frames = SegmentFrames::at(segment, *offset, window);

@@ -8,3 +8,4 @@ mod power;
 mod sim;
 
 pub(crate) use disk::{DiskOp, Fault, SimDisk, Survival};
+pub(crate) use machine::Machine;

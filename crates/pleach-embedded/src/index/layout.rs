@@ -123,18 +123,21 @@ pub(crate) struct Meta {
     pub(crate) time: Timestamp,
     /// The next bucket gets this number.
     pub(crate) next_bucket: BucketId,
+    /// When it was begun empty, no footer of the log had a later `index_at`: what those say does not concern it.
+    pub(crate) built_over: Revision,
 }
 
 impl Meta {
     const FORMAT: u8 = 2;
 
     pub(crate) fn encode(&self) -> Bytes {
-        let mut bytes = BytesMut::with_capacity(41);
+        let mut bytes = BytesMut::with_capacity(49);
         bytes.put_u8(Self::FORMAT);
         bytes.put_slice(&self.store.0);
         bytes.put_u64_le(self.applied.get());
         bytes.put_u64_le(self.time.as_micros());
         bytes.put_u64_le(self.next_bucket.0.into());
+        bytes.put_u64_le(self.built_over.get());
         bytes.freeze()
     }
 
@@ -147,6 +150,7 @@ impl Meta {
         let applied = Revision::new(take_u64(&mut bytes)?);
         let time = Timestamp::from_micros(take_u64(&mut bytes)?);
         let next_bucket = BucketId(u32::try_from(take_u64(&mut bytes)?).ok()?);
-        bytes.is_empty().then_some(Self { store, applied, time, next_bucket })
+        let built_over = Revision::new(take_u64(&mut bytes)?);
+        bytes.is_empty().then_some(Self { store, applied, time, next_bucket, built_over })
     }
 }

@@ -85,7 +85,8 @@ proptest! {
 
     #[test]
     fn a_meta_is_read_as_it_was_written(store: [u8; 16], applied: u64, time in times(), next: u32) {
-        let meta = Meta { store: StoreId(store), applied: Revision::new(applied), time, next_bucket: BucketId(next) };
+        let (applied, built_over) = (Revision::new(applied), Revision::new(applied / 2));
+        let meta = Meta { store: StoreId(store), applied, time, next_bucket: BucketId(next), built_over };
         let bytes = meta.encode();
         prop_assert_eq!(Meta::decode(bytes.clone()), Some(meta));
         prop_assert_eq!(Meta::decode([&bytes[..], &[0]].concat().into()), None);

@@ -60,7 +60,9 @@ impl Tally {
     }
 
     fn record(&mut self, id: BucketId, record: &Record) {
-        if record.kind == RecordKind::Compact || record.faded || self.too_many {
+        // A faded purge leaves no marker, but what came before it stays purged.
+        let is_told = !record.faded || record.kind == RecordKind::Purge;
+        if record.kind == RecordKind::Compact || !is_told || self.too_many {
             return;
         }
         let values = &mut self.buckets.entry(id).or_default().values;

@@ -68,7 +68,7 @@ impl View {
     }
 
     fn load(copy: IndexCopy, store: Option<StoreId>) -> Result<Option<Self>, EngineError> {
-        let index = LsmIndex::open(&copy.0, CACHE_BYTES)?;
+        let index = LsmIndex::open_checking(&copy.0, CACHE_BYTES, u64::MAX)?;
         let Some(meta) = index.get(&IndexKey::meta(), ReadAt::Newest)? else {
             let first = index.range(Bound::Unbounded, Bound::Unbounded, ReadAt::Newest).next().transpose()?;
             let what = "it does not say how far it goes";
@@ -124,6 +124,9 @@ struct Comparison<'a> {
     consumers: BTreeMap<(BucketId, String), Option<Consumer>>,
     /// Keys that are in the log and not in the index, which may be because they were forgotten later.
     absent: HashSet<(BucketId, Key)>,
+    /// Keys and consumers that are changed after what the index contains: what it knows of them may have been
+    /// cleaned away, because of these changes.
+    later: HashSet<(BucketId, Key)>,
     faulty: HashSet<(BucketId, Key)>,
     /// How many heads are exactly what the newest record of their key says.
     exact: u64,
@@ -154,6 +157,7 @@ impl<'a> Comparison<'a> {
             buckets: HashMap::new(),
             consumers: BTreeMap::new(),
             absent: HashSet::new(),
+            later: HashSet::new(),
             faulty: HashSet::new(),
             exact: 0,
         }
@@ -168,6 +172,7 @@ impl<'a> Comparison<'a> {
         let store = Some(self.view.meta.store);
         scan(directory, store, Step::CheckIndex, progress, &mut |segment, frame| {
             if frame.header.last() > self.view.meta.applied {
+                self.follow_later(&frame);
                 return Ok(());
             }
             match frame.header.kind {
@@ -197,6 +202,17 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
+    fn follow_later(&mut self, frame: &Frame) {
+        let keys = frame.records.iter().map(|(_, record)| (frame.header.bucket, record.key.clone()));
+        let room = ABSENT_REMEMBERED_MAX.saturating_sub(self.later.len());
+        self.later.extend(keys.take(room));
+    }
+
+    /// Whether a key or consumer is changed after what the index contains, or may be.
+    fn is_changed_later(&self, bucket: BucketId, key: &Key) -> bool {
+        self.later.len() >= ABSENT_REMEMBERED_MAX || self.later.contains(&(bucket, key.clone()))
+    }
+
     fn compare_frame(&mut self, segment: SegmentId, frame: &Frame) -> Result<(), EngineError> {
         let bucket = frame.header.bucket;
         let forgotten = self.view.buckets.get(&bucket).map(|bucket| bucket.forgotten()).unwrap_or_default();
@@ -206,6 +222,10 @@ impl<'a> Comparison<'a> {
                 if let Some(found) = self.buckets.get_mut(&bucket) {
                     found.forgotten = record.revision;
                 }
+            }
+            // A purge that its key has forgotten leaves no marker, but what came before it stays purged.
+            if record.faded && record.kind == RecordKind::Purge {
+                self.absent.remove(&(bucket, record.key.clone()));
             }
             if op_of(record.kind).is_none() || record.faded {
                 continue;
@@ -286,8 +306,9 @@ impl<'a> Comparison<'a> {
             let (bucket, name) = place.ok_or_else(|| unreadable("the name of a consumer is none"))?;
             let known = Consumer::decode(name, bytes);
             let found = self.consumers.get(&(bucket, name.to_owned()));
-            if known.is_some() && found == Some(&known) {
-                right += 1;
+            let key = Key::parse_reserved(name).map_err(|_| unreadable("the name of a consumer is none"))?;
+            if known.is_some() && (found == Some(&known) || self.is_changed_later(bucket, &key)) {
+                right += u64::from(found.is_some());
             } else {
                 self.check.consumers_wrong += u64::from(found.is_none());
             }
@@ -303,7 +324,7 @@ impl<'a> Comparison<'a> {
                 comparison.check.heads += 1;
                 let is_there = |past: &Past| comparison.is_there(past.position, &key, past.revision);
                 let sound = |head: &Head| head.past.iter().all(is_there);
-                if !head.as_ref().is_some_and(sound) {
+                if !head.as_ref().is_some_and(sound) && !comparison.is_changed_later(id, &key) {
                     comparison.fault(id, &key, &Fault::Wrong);
                 }
             })?;
@@ -314,7 +335,9 @@ impl<'a> Comparison<'a> {
         // Some are not the newest record of anything: those that are of no record at all are found by reading.
         for id in self.view.buckets.keys().copied() {
             self.each_head(id, |comparison, key, head| {
-                if !head.is_some_and(|head| comparison.is_there(head.position, &key, head.revision)) {
+                let is_there =
+                    head.is_some_and(|head| comparison.is_there(head.position, &key, head.revision));
+                if !is_there && !comparison.is_changed_later(id, &key) {
                     comparison.fault(id, &key, &Fault::Wrong);
                 }
             })?;

@@ -264,25 +264,42 @@ impl Log {
         record.map(Some).ok_or_else(|| segment.damaged(position.offset, what()))
     }
 
-    /// Looks for a record by its revision, because the segment in which it was is gone.
+    /// Looks for a record by its revision, because the segment in which it was is gone. What was cleaned out of
+    /// the log may still be in a segment that waits to be removed, for the sake of a snapshot.
     fn find(&self, key: &Key, revision: Revision) -> Result<Option<Record>, EngineError> {
-        const WINDOW_BYTES: usize = 64 * 1024;
-        'again: loop {
-            let Some(segment) = self.segment_of(revision) else { return Ok(None) };
-            let mut frames = SegmentFrames::at(&segment, segment.offset_for(revision), WINDOW_BYTES);
-            loop {
-                let frame = match frames.next() {
-                    Ok(Some((_, frame))) if frame.header.first <= revision => frame,
-                    Ok(_) => return Ok(None),
-                    Err(_) if segment.is_replaced() => continue 'again,
-                    Err(error) => return Err(error),
-                };
-                let is_it = |(_, record): &(u64, Record)| record.revision == revision && record.key == *key;
-                if let Some((_, record)) = frame.records.into_iter().find(is_it) {
-                    return Ok(Some(record));
+        let holds = |segment: &Arc<Segment>| {
+            segment.first() <= revision && segment.footer().is_some_and(|footer| revision <= footer.last)
+        };
+        loop {
+            let Some(current) = self.segment_of(revision) else { return Ok(None) };
+            let older = self.replaced().into_iter().filter(holds);
+            for segment in std::iter::once(Arc::clone(&current)).chain(older) {
+                match Self::find_in(&segment, key, revision) {
+                    Ok(None) => {}
+                    // Its file may be gone by now.
+                    Err(_) if segment.is_replaced() => {}
+                    found => return found,
                 }
             }
+            if !current.is_replaced() {
+                return Ok(None);
+            }
         }
+    }
+
+    fn find_in(segment: &Arc<Segment>, key: &Key, revision: Revision) -> Result<Option<Record>, EngineError> {
+        const WINDOW_BYTES: usize = 64 * 1024;
+        let mut frames = SegmentFrames::at(segment, segment.offset_for(revision), WINDOW_BYTES);
+        while let Some((_, frame)) = frames.next()? {
+            if frame.header.first > revision {
+                break;
+            }
+            let is_it = |(_, record): &(u64, Record)| record.revision == revision && record.key == *key;
+            if let Some((_, record)) = frame.records.into_iter().find(is_it) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
     }
 
     /// The segment of this very generation, if it is there.

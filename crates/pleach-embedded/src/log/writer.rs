@@ -224,6 +224,10 @@ impl LogWriter {
     /// Finishes the segment and starts a new one. If there is no space for that, the segment goes on.
     fn roll(&mut self) -> Result<(), WriteError> {
         self.sync()?;
+        // One without a revision would have the same name as the next.
+        if self.footer.last < self.segment.first() {
+            return Ok(());
+        }
         let end = self.segment.len();
         let footer = match self.segment.header.format {
             1 => Vec::new(),

@@ -1,19 +1,22 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pleach_embedded::EmbeddedEngine;
+use pleach_embedded::{EmbeddedEngine, inspect};
 use pleach_engine::{Batch, Clock, Engine, Operation, SystemClock};
 use pollster::block_on;
 
 use crate::store::{Store, create, get, key, small};
+use crate::workload::{self, Told};
 
 /// Set in the process that is going to be killed: the directory of its store.
 const CHILD: &str = "PLEACH_CRASH_CHILD";
 
 const ROUNDS: u64 = 300;
+const BUSY_ROUNDS: u64 = 80;
 const WRITERS: u64 = 4;
 
 /// How long a process may take to open the store and write.
@@ -39,6 +42,44 @@ fn a_killed_process_loses_no_acknowledged_commit_and_leaves_no_half_batch() {
         rounds_with_writes >= ROUNDS / 2,
         "only {rounds_with_writes} processes lived long enough to write"
     );
+}
+
+/// Small segments, overwritten and deleted keys and no feed: all the while the log is cleaned.
+#[test]
+fn a_process_that_is_killed_while_it_cleans_loses_no_commit_and_no_position_of_a_consumer() {
+    if workload::is_child() {
+        return;
+    }
+    let store = Store::with(workload::busy());
+    let test =
+        "crash::a_process_that_is_killed_while_it_cleans_loses_no_commit_and_no_position_of_a_consumer";
+    let (mut told, mut rounds_with_writes, mut rounds_with_cleaning) = (Told::default(), 0, 0);
+    for round in 0..BUSY_ROUNDS {
+        let moment = Duration::from_millis(round * 7919 % 250);
+        let (before, cleaned) = (told.clone(), cleaned_segments(&store));
+        let child = workload::child(test, &store, None);
+        kill(child, moment, round.is_multiple_of(2), |line| told.hear(line));
+        rounds_with_writes += u64::from(before != told);
+        rounds_with_cleaning += u64::from(cleaned != cleaned_segments(&store));
+        told.check(&store, &format!("round {round}"));
+    }
+    assert!(rounds_with_writes >= BUSY_ROUNDS / 2, "only {rounds_with_writes} processes wrote");
+    // Or nothing was cleaned, and nothing was tested.
+    assert!(rounds_with_cleaning >= BUSY_ROUNDS / 3, "only {rounds_with_cleaning} processes cleaned");
+    let report = inspect::verify(store.path(), &mut |_| {}).expect("it can be read");
+    assert!(report.log.is_sound(), "{report:?}");
+    std::fs::remove_dir_all(store.path().join("index")).expect("the index goes");
+    told.check(&store, "without an index");
+}
+
+/// The segments that were made by the cleaner.
+fn cleaned_segments(store: &Store) -> Vec<PathBuf> {
+    if !store.path().join("log").exists() {
+        return Vec::new();
+    }
+    let is_cleaned =
+        |path: &PathBuf| path.file_stem().is_some_and(|name| name.to_string_lossy().contains('-'));
+    store.segments().into_iter().filter(is_cleaned).collect()
 }
 
 /// Writes pairs of keys that always change together, and says so after each acknowledgement.
@@ -82,24 +123,36 @@ fn run_and_kill(
     acknowledged: &mut BTreeMap<u64, (u64, u64)>,
 ) {
     let name = "crash::a_killed_process_loses_no_acknowledged_commit_and_leaves_no_half_batch";
-    let mut child = Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(CHILD, store.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the child starts");
+    let mut child = Command::new(std::env::current_exe().expect("this test"));
+    child.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(CHILD, store.path());
+    kill(child, after, once_it_writes, |line| match parse(line) {
+        Some((writer, count, revision)) => {
+            acknowledged.insert(writer, (count, revision));
+            true
+        }
+        None => false,
+    });
+}
+
+/// Runs a process and kills it, some time after it began or, if asked to, after its first acknowledgement.
+/// `hear` gets what it said, and tells what is one.
+fn kill(
+    mut child: Command,
+    after: Duration,
+    once_it_writes: bool,
+    mut hear: impl FnMut(&str) -> bool + Send,
+) {
+    let mut child = child.stdout(Stdio::piped()).spawn().expect("the child starts");
     let output = BufReader::new(child.stdout.take().expect("its output"));
     let (first_ack, writes) = std::sync::mpsc::sync_channel(1);
-    let reader = std::thread::scope(|scope| {
-        let reader = scope.spawn(move || {
-            let lines = output.lines().map_while(Result::ok);
-            let mut acks = Vec::new();
-            for ack in lines.filter_map(|line| parse(&line)) {
-                // Only the first is waited for, if that.
-                let _ = first_ack.try_send(());
-                acks.push(ack);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if hear(&line) {
+                    // Only the first is waited for, if that.
+                    let _ = first_ack.try_send(());
+                }
             }
-            acks
         });
         if once_it_writes {
             writes.recv_timeout(START_TIMEOUT).expect("the child starts to write");
@@ -107,11 +160,7 @@ fn run_and_kill(
         std::thread::sleep(after);
         child.kill().expect("the child is killed");
         child.wait().expect("the child ends");
-        reader.join().expect("the reader ends")
     });
-    for (writer, count, revision) in reader {
-        acknowledged.insert(writer, (count, revision));
-    }
 }
 
 fn parse(line: &str) -> Option<(u64, u64, u64)> {

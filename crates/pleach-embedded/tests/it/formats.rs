@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pleach_embedded::{EmbeddedEngine, Settings};
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketName, Compression, Engine, EngineError, Expiry, Headers, Key, Op,
-    Operation, Selection,
+    At, Batch, BucketConfig, BucketName, Compression, ConsumerName, ConsumerStart, Engine, EngineError,
+    Expiry, Headers, Key, Op, Operation, Selection,
 };
 use pollster::block_on;
 
@@ -96,26 +96,53 @@ pub(crate) fn open_copy(format: u32, with_index: bool) -> Store {
     store
 }
 
+/// What the second format has besides: a consumer, and segments that were cleaned.
+fn fill_more(store: &Store, engine: &EmbeddedEngine) {
+    let (carts, mails) = (name("carts"), ConsumerName::parse("mails").expect("a name"));
+    block_on(engine.create_consumer(&carts, &mails, ConsumerStart::Now)).expect("a consumer");
+    let is_cleaned = || store.segments().iter().any(|path| path.to_string_lossy().contains('-'));
+    for number in 0_u32.. {
+        if is_cleaned() {
+            return;
+        }
+        assert!(number < 20_000, "nothing is cleaned");
+        let batch = Batch::new().put(key("filler"), "f".repeat(200));
+        block_on(engine.commit(&name("texts"), batch)).expect("a commit");
+    }
+}
+
+fn check_more(engine: &EmbeddedEngine) {
+    let mails = ConsumerName::parse("mails").expect("a name");
+    let consumer = block_on(engine.consumer(&name("carts"), &mails)).expect("the consumer");
+    assert!(consumer.next > block_on(engine.bucket(&name("carts"))).expect("the bucket").last_revision);
+}
+
 /// When the format changes, this writes the store to keep to the directory that `PLEACH_STORE_TO_KEEP` names.
 #[test]
 fn a_store_of_the_present_format_is_read() {
-    let store = Store::with(Settings { clean: false, ..small() });
+    let store = Store::with(Settings { feed_bytes: Some(0), ..small() });
     let engine = store.open();
     block_on(fill(&engine)).unwrap();
+    fill_more(&store, &engine);
     block_on(engine.close()).unwrap();
     if let Some(target) = std::env::var_os("PLEACH_STORE_TO_KEEP") {
         copy(&store.path(), Path::new(&target));
     }
-    block_on(check(&store.open())).unwrap();
+    let engine = store.open();
+    block_on(check(&engine)).unwrap();
+    check_more(&engine);
 }
 
 #[test]
 fn a_store_of_every_format_so_far_is_read() {
-    for format in [1] {
+    for format in 1..=2 {
         for with_index in [true, false] {
             let store = open_copy(format, with_index);
             let engine = store.open();
             block_on(check(&engine)).unwrap();
+            if format > 1 {
+                check_more(&engine);
+            }
             block_on(engine.close()).unwrap();
             assert!(files(&store.path()).iter().all(|path| !path.to_string_lossy().contains("LOCK.")));
         }
@@ -124,7 +151,7 @@ fn a_store_of_every_format_so_far_is_read() {
 
 #[test]
 fn a_store_of_every_format_so_far_can_be_written_to() {
-    for format in [1] {
+    for format in 1..=2 {
         let store = open_copy(format, true);
         for round in 0..3 {
             let engine = store.open();

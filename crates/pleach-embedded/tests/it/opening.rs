@@ -1,7 +1,8 @@
 use std::process::Command;
+use std::sync::Arc;
 
 use pleach_embedded::{EmbeddedEngine, Settings};
-use pleach_engine::{EngineError, ErrorKind};
+use pleach_engine::{Clock, EngineError, ErrorKind};
 
 use crate::store::{Store, create, files, get, put};
 
@@ -119,4 +120,30 @@ fn a_directory_that_cannot_be_written_is_a_clear_error() {
     let output = command.args(["--exact", name]).env(CHILD, store.path()).output().expect("the child runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     readable(&store.path(), 0o755);
+}
+
+#[test]
+fn whoever_opens_a_store_without_an_index_hears_how_far_it_has_come() {
+    let store = Store::new();
+    let engine = store.open();
+    let name = create(&engine, 1);
+    for at in 0..300 {
+        put(&engine, &name, &format!("k.{at}"), "v".repeat(200));
+    }
+    drop(engine);
+    let heard = || {
+        let mut heard = Vec::new();
+        let (settings, clock) = (store.settings.clone(), Arc::clone(&store.clock) as Arc<dyn Clock>);
+        let engine = EmbeddedEngine::open_with_progress(store.path(), settings, clock, &mut |bytes| {
+            heard.push(bytes);
+        });
+        drop(engine.expect("the store opens"));
+        heard
+    };
+    let with_index = heard().last().copied().unwrap_or_default();
+    std::fs::remove_dir_all(store.path().join("index")).expect("the index goes");
+    let without = heard();
+    assert!(without.is_sorted(), "{without:?}");
+    let all = without.last().copied().unwrap_or_default();
+    assert!(all > 300 * 200 && all > with_index, "{with_index} and {all} bytes were read");
 }

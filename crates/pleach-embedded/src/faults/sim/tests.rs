@@ -6,10 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use super::run::{End, Run, Seen, Story};
 
 /// How many seeds run with the other tests.
-const SEEDS: u64 = 1500;
+const SEEDS: u64 = 3000;
 
 /// How much of a story is shown when it ends badly.
 const SHOWN_LINES: usize = 60;
+
+/// How much of each line: values are long, and say little.
+const SHOWN_CHARS: usize = 400;
 
 /// The seeds to run instead of the usual ones, as `cargo xtask sim` says: "first..end".
 const SEEDS_VARIABLE: &str = "PLEACH_SIM_SEEDS";
@@ -46,6 +49,7 @@ fn run(seed: u64) -> Result<End, String> {
         crate::random::seeded::set(None);
         let story = story.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = &story[story.len().saturating_sub(SHOWN_LINES)..];
+        let shown: Vec<String> = shown.iter().map(|line| line.chars().take(SHOWN_CHARS).collect()).collect();
         let text = panic.downcast_ref::<&str>().copied();
         let cause = panic.downcast_ref::<String>().map(String::as_str).or(text).unwrap_or_default();
         format!(

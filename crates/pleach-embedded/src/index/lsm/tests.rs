@@ -29,7 +29,8 @@ fn index() -> (TempDir, Contents) {
         let key = Bytes::from(format!("key {:02}", revision * 7 % 40));
         let noise = xxhash_rust::xxh3::xxh3_128(&revision.to_le_bytes());
         let len = if (20..40).contains(&revision) { 900 } else { 10 };
-        let value: Bytes = (0..len).map(|at| (noise.rotate_left(at * 11) & 0xff) as u8 ^ at as u8).collect();
+        let value: Bytes =
+            (0..len).map(|at| ((noise.rotate_left(at * 11) ^ u128::from(at)) & 0xff) as u8).collect();
         index.write(Revision::new(revision), vec![IndexChange::Insert(key.clone(), value.clone())]);
         contents.insert(key, value);
         if revision % 20 == 0 {

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use pleach_engine::Revision;
 
-use super::plan::{Candidates, Plan};
-use super::survey::{Estimate, Survey};
+use crate::cleaner::plan::{Candidates, Plan};
+use crate::cleaner::survey::{Estimate, Survey};
 use crate::faults::SimDisk;
 use crate::log::{Footer, Segment, SegmentHeader, SegmentId, StoreId};
 
@@ -76,4 +76,11 @@ fn too_many_small_segments_become_fewer() {
 fn a_log_of_mostly_garbage_is_urgent() {
     assert!(!plan(&[(1000, 400), (1000, 300)]).unwrap().urgent);
     assert!(plan(&[(1000, 700), (1000, 600)]).unwrap().urgent);
+}
+
+#[test]
+fn too_many_middling_segments_become_fewer() {
+    let many: Vec<_> = (0..80).map(|_| (430, 0)).collect();
+    let run = chosen(&many);
+    assert!((2..=16).contains(&run.len()), "{run:?}");
 }

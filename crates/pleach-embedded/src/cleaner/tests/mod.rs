@@ -1,0 +1,3 @@
+mod plans;
+mod rig;
+mod scenarios;

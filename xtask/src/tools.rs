@@ -1,0 +1,67 @@
+//! Programs that the tests start, besides what a Rust toolchain brings.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+
+/// Programs, and the packages of the system that they are in.
+const TOOLS: [(&str, &str); 1] = [("strace", "strace")];
+
+/// The command that does by hand what [`install`] does.
+pub(crate) fn shown() -> String {
+    format!("apt-get install -y {}", TOOLS.map(|(_, package)| package).join(" "))
+}
+
+/// Installs what is missing.
+///
+/// # Errors
+/// If something is missing afterwards: says which package to install.
+pub(crate) fn install() -> Result<()> {
+    let packages = missing();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    // The lists of a new machine may be empty or old; if that cannot be helped, the next command says so.
+    let _ = apt_get(&["update", "-q"]);
+    let arguments: Vec<_> = ["install", "-q", "-y"].iter().chain(&packages).copied().collect();
+    let installed = apt_get(&arguments);
+    let packages = missing();
+    if !packages.is_empty() {
+        let why = installed.err().map(|error| format!(" ({error})")).unwrap_or_default();
+        bail!("the tests need {}, which could not be installed here{why}", packages.join(" and "));
+    }
+    Ok(())
+}
+
+/// The packages of the programs that cannot be started.
+fn missing() -> Vec<&'static str> {
+    let starts = |program: &str| {
+        let mut command = Command::new(program);
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    TOOLS.iter().filter(|(program, _)| !starts(program)).map(|(_, package)| *package).collect()
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new("apt-get");
+    let status =
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => bail!("apt-get ended with {status}"),
+        Err(error) => bail!("apt-get cannot be started: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_names_the_command_that_installs_every_package() {
+        for (_, package) in TOOLS {
+            assert!(shown().contains(package));
+        }
+    }
+}
