@@ -30,8 +30,9 @@ const TABLE_BYTES: usize = 48;
 /// checksum of each table as it was written; the library looks at neither. So nothing but the tables themselves
 /// says which index is right, and the seal, a file beside them, only saves reading them: a table that is in it
 /// with the same checksum was written by a process that knew of it or has been read whole, and at the next open
-/// its length and its last bytes are enough. All others are read in full. A crash between a flush and the seal that follows it costs that, once, and a
-/// seal that is missing, old or damaged costs reading the tables; neither is a reason to build the index anew.
+/// its length and its last bytes are enough. All others are read in full. A crash between a flush and the seal
+/// that follows it costs that, once, and a seal that is missing, old or damaged costs reading the tables; neither
+/// is a reason to build the index anew.
 ///
 /// What is damaged in the middle of a sealed table is found by the checksums of its blocks when it is read. To
 /// find most of it sooner, the newest tables are read in full as far as a bounded amount of reading goes.
