@@ -2,7 +2,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands::{
-    bucket, compact, completions, consumer, export, get, help, history, import, ls, rebuild, remove, revert,
+    bucket, clean, compact, completions, consumer, export, get, help, history, import, ls, rebuild, remove, revert,
     salvage, verify, watch, write,
 };
 use crate::output::{ColorChoice, Form, Output};
@@ -79,6 +79,7 @@ pub(crate) enum Command {
     Verify(verify::VerifyArgs),
     Rebuild(rebuild::RebuildArgs),
     Salvage(salvage::SalvageArgs),
+    Clean(clean::CleanArgs),
     Completions(completions::CompletionsArgs),
     Help(help::HelpArgs),
 }
@@ -118,6 +119,7 @@ impl Command {
             Self::Verify(args) => args.run(app),
             Self::Rebuild(args) => args.run(app),
             Self::Salvage(args) => args.run(app),
+            Self::Clean(args) => args.run(app),
             Self::Completions(args) => args.run(app),
             Self::Help(args) => args.run(app),
         }

@@ -42,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) sealed: AtomicU64,
     /// The index is durable up to here, whatever happens.
     pub(crate) flushed: AtomicU64,
+    /// Whether someone waits for the log to be as clean as can be.
+    pub(crate) clean_wanted: AtomicBool,
     /// Whether the index shall be sealed though it has not grown large.
     pub(crate) seal_wanted: AtomicBool,
     pub(crate) health: Health,

@@ -2,6 +2,7 @@ use std::num::NonZeroU8;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pleach_engine::{
@@ -31,6 +32,9 @@ pub(crate) static CAPABILITIES: Capabilities = Capabilities::complete("embedded"
 
 /// Values larger than this are not read on the caller's thread.
 const INLINE_READ_BYTES_MAX: u32 = 256 * 1024;
+
+/// How long to wait for the cleaner before looking again.
+const CLEANER_WAIT: Duration = Duration::from_millis(20);
 
 /// How often a record that the index points to is looked for: it may be overwritten and cleaned away in
 /// between, but not again and again.
@@ -112,6 +116,24 @@ impl EmbeddedEngine {
         let threads = Threads::start(&core, &queue, writer)?;
         let running = Arc::new(Mutex::new(Some(Running { threads, lock })));
         Ok(Self { core, queue, running })
+    }
+
+    /// Cleans the log as far as that is possible now. It is cleaned anyway while the store is open, as soon as
+    /// enough of it is garbage; this is for whoever wants the space back at once.
+    ///
+    /// # Errors
+    /// `Closed` or `ReadOnly`. What keeps single segments from being cleaned is in [`EmbeddedEngine::status`].
+    pub async fn clean(&self) -> Result<(), EngineError> {
+        let core = Arc::clone(&self.core);
+        blocking::unblock(move || clean(&core, &mut || {})).await
+    }
+
+    /// [`EmbeddedEngine::clean`] and then [`Engine::close`], on this thread; `tell` is called now and then.
+    pub(crate) fn clean_and_close(&self, tell: &mut dyn FnMut(Status)) -> Result<Status, EngineError> {
+        clean(&self.core, &mut || tell(self.status()))?;
+        let status = self.status();
+        close(&self.core, &self.running)?;
+        Ok(status)
     }
 
     /// How the store is doing.
@@ -227,6 +249,17 @@ fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineErro
     };
     drop(lock);
     finished
+}
+
+/// Has the cleaner do all it can, and waits for it.
+fn clean(core: &Core, tell: &mut dyn FnMut()) -> Result<(), EngineError> {
+    core.clean_wanted.store(true, Ordering::Release);
+    while core.clean_wanted.load(Ordering::Acquire) {
+        core.health.check_writable()?;
+        core.cleaner.wake_and_wait(CLEANER_WAIT);
+        tell();
+    }
+    Ok(())
 }
 
 /// Ends the log cleanly, and writes out the index if reading the log again would take longer.

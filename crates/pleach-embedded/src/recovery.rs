@@ -113,6 +113,7 @@ pub(crate) fn open_locked(
         built_over: view.built_over.unwrap_or_else(|| index_at(&log)),
         sealed: AtomicU64::new(view.applied.get()),
         flushed: AtomicU64::new(view.applied.get()),
+        clean_wanted: AtomicBool::new(false),
         seal_wanted: AtomicBool::new(false),
         health: Health::default(),
         upkeep: Signal::default(),

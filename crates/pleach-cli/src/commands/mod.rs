@@ -1,6 +1,7 @@
 //! One file a command: its arguments, its help, what it does.
 
 pub(crate) mod bucket;
+pub(crate) mod clean;
 pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod consumer;

@@ -263,6 +263,7 @@ impl<'a> Bar<'a> {
             Step::CheckIndex => "comparing the index",
             Step::CopyLog => "copying",
             Step::BuildIndex => "building the index",
+            Step::CleanLog => "cleaning the log",
         });
         progress.reach(at.done);
         self.shown = Some((at.step, progress));

@@ -36,6 +36,7 @@ fn help_is_what_it_was() {
         "consumer reset",
         "consumer rm",
         "verify",
+        "clean",
         "rebuild",
         "salvage",
         "completions",

@@ -115,3 +115,23 @@ fn what_cannot_be_inspected_is_refused() {
     given.run(&["--store", "file:.", "salvage", "--to", "new"]).fails(2, "is not a Pleach store");
     assert!(!given.has("new") && !given.has("LOCK"));
 }
+
+#[test]
+fn a_log_is_cleaned_on_demand() {
+    let given = given_nothing();
+    given.ok(&["kv", "bucket", "add", "b", "--feed-bytes", "0"]);
+    let line = |number: usize| {
+        let value = format!("{number}-{}", "v".repeat(20_000));
+        format!("{}\n", json!({"v": 1, "bucket": "b", "key": format!("k.{}", number % 10), "value": value}))
+    };
+    let lines: String = (0..500).map(line).collect();
+    given.file("lines", &lines);
+    given.ok(&["kv", "import", "lines"]);
+    let cleaned = given.json(&["clean"]).remove(0);
+    assert_eq!(cleaned["event"], json!("cleaned"));
+    let bytes = |field: &str| cleaned[field].as_u64().unwrap();
+    assert!(bytes("bytes_before") > 10_000_000 && bytes("bytes") < 4_000_000, "{cleaned}");
+    assert!(given.ok(&["clean"]).contains("the log of "));
+    assert!(given.ok(&["verify"]).contains("is sound."));
+    assert!(given.ok(&["kv", "get", "b", "k.3"]).starts_with("493-"));
+}

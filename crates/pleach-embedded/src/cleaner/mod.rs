@@ -48,6 +48,9 @@ const REPLACED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// How many segments may wait for the index to be written out before they can be cleaned.
 const UNFLUSHED_SEGMENTS_MAX: u64 = 2;
 
+/// How long to wait for the index to be written out before looking again.
+const UPKEEP_WAIT: Duration = Duration::from_millis(20);
+
 /// How long a segment is left alone that the disk could not read.
 const UNREADABLE_WAIT: Duration = Duration::from_secs(60);
 
@@ -127,6 +130,8 @@ impl Cleaner {
     /// Works until the store is closed.
     pub(crate) fn run(mut self) {
         let core = Arc::clone(&self.core);
+        // A process that is gone in a moment has other things to do.
+        core.cleaner.wait(SLEEP);
         while !core.health.is_closed() {
             let outcome = if core.health.is_poisoned() { Ok(Outcome::Idle) } else { self.step() };
             if outcome.is_err() {
@@ -137,6 +142,8 @@ impl Cleaner {
             let trouble = outcome.as_ref().err().map(ToString::to_string).or_else(unreadable);
             core.health.set_cleaning_trouble(trouble.or_else(|| self.stuck.clone()));
             if !matches!(outcome, Ok(Outcome::Worked)) {
+                core.clean_wanted.store(false, Ordering::Release);
+                core.cleaner.done();
                 core.cleaner.wait(SLEEP);
             }
         }
@@ -173,11 +180,26 @@ impl Cleaner {
         match self.plan(&segments) {
             Some(plan) => self.clean(&plan, &clean_since),
             None if found.more => Ok(Outcome::Worked),
-            None => {
-                self.ask_for_seal(&segments, 0)?;
-                Ok(Outcome::Idle)
-            }
+            None => self.rest(&segments),
         }
+    }
+
+    /// There is nothing to do, but perhaps for the index, for which someone may wait.
+    fn rest(&mut self, candidates: &[Arc<Segment>]) -> Result<Outcome, EngineError> {
+        self.ask_for_seal(candidates, 0)?;
+        let flushed = self.core.flushed();
+        let unflushed = self.core.log.segments().len().saturating_sub(candidates.len() + self.unreadable.len());
+        let waits = unflushed > 1 || self.replaced.iter().any(|replaced| replaced.moved > Some(flushed));
+        if !waits || !self.is_wanted() || self.core.health.obstacle().is_some() {
+            return Ok(Outcome::Idle);
+        }
+        self.core.upkeep.wake_and_wait(UPKEEP_WAIT);
+        Ok(Outcome::Worked)
+    }
+
+    /// Whether someone waits for the log to be as clean as can be.
+    fn is_wanted(&self) -> bool {
+        self.core.clean_wanted.load(Ordering::Acquire)
     }
 
     /// What an earlier process has not finished: new segments are there, and so are the old ones.
@@ -259,8 +281,8 @@ impl Cleaner {
     }
 
     fn plan(&mut self, segments: &[Arc<Segment>]) -> Option<Plan> {
-        let segment_bytes = self.segment_bytes;
-        let candidates = Candidates { segments, survey: &self.survey, segment_bytes };
+        let (segment_bytes, eager) = (self.segment_bytes, self.is_wanted());
+        let candidates = Candidates { segments, survey: &self.survey, segment_bytes, eager };
         let (bytes, dead) = candidates.totals();
         self.core.cleaned.set_estimate(bytes, dead);
         candidates.plan().or_else(|| self.sweep(segments))
@@ -326,7 +348,7 @@ impl Cleaner {
 
     fn pace(&self, plan: &Plan) -> Pace {
         let limit = self.core.settings.clean_bytes_per_second;
-        Pace::new(&self.core, (!plan.urgent).then_some(limit))
+        Pace::new(&self.core, (!plan.urgent && !self.is_wanted()).then_some(limit))
     }
 
     /// Puts a new segment in the place of those it was made from.
@@ -440,8 +462,8 @@ impl Cleaner {
         let behind = segments[candidates.len().min(finished)..finished].iter();
         let behind: u64 =
             behind.filter(|segment| segment.first() > sealed).map(|segment| segment.len()).sum();
-        let wanted =
-            (waits && self.replaced_bytes() > bytes) || behind >= UNFLUSHED_SEGMENTS_MAX * self.segment_bytes;
+        let behind_max = if self.is_wanted() { 1 } else { UNFLUSHED_SEGMENTS_MAX * self.segment_bytes };
+        let wanted = (waits && self.replaced_bytes() > bytes) || behind >= behind_max;
         if wanted && !self.core.seal_wanted.swap(true, Ordering::AcqRel) {
             self.upkeep(IndexUpkeep::Seal)?;
         }

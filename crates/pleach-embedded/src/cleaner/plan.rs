@@ -10,6 +10,9 @@ const DEAD_PERCENT_MAX: u64 = 30;
 /// A segment of which so much is garbage is cleaned at any time: it costs next to nothing.
 const DEAD_PERCENT_FREE: u64 = 95;
 
+/// The same if someone has asked for a clean log.
+const DEAD_PERCENT_EAGER: u64 = 6;
+
 /// From this on the cleaner takes all the disk it can get.
 const DEAD_PERCENT_URGENT: u64 = 55;
 
@@ -35,6 +38,8 @@ pub(super) struct Candidates<'a> {
     pub(super) segments: &'a [Arc<Segment>],
     pub(super) survey: &'a Survey,
     pub(super) segment_bytes: u64,
+    /// Whether little garbage is too much.
+    pub(super) eager: bool,
 }
 
 impl Candidates<'_> {
@@ -43,7 +48,8 @@ impl Candidates<'_> {
         let (bytes, dead) = self.totals();
         let percent = percent(dead, bytes);
         let worth_it = percent >= DEAD_PERCENT_MAX && dead >= self.segment_bytes / 2;
-        let best = self.best().filter(|at| worth_it || self.dead_percent(*at) >= DEAD_PERCENT_FREE);
+        let free = if self.eager { DEAD_PERCENT_EAGER } else { DEAD_PERCENT_FREE };
+        let best = self.best().filter(|at| worth_it || self.dead_percent(*at) >= free);
         if let Some(at) = best {
             let urgent = percent >= DEAD_PERCENT_URGENT;
             return Some(Plan { run: self.around(at, at + 1), thorough: false, urgent });

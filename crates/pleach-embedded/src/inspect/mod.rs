@@ -4,6 +4,7 @@
 //! All of it blocks, and holds the store's lock meanwhile: a store in use is `Locked`. Memory is bounded by the
 //! largest commit and by the named limits, and grows besides only with the number of buckets ever created.
 
+mod clean;
 mod damaged;
 mod file;
 mod lives;
@@ -18,9 +19,10 @@ mod tests;
 mod verify;
 mod view;
 
+pub use clean::clean;
 pub use rebuild::{RebuildOptions, rebuild};
 pub use report::{
-    DAMAGES_LISTED_MAX, Damage, IndexCheck, IndexReport, LIVE_KEYS_COUNTED_MAX, LOST_KEYS_LISTED_MAX,
+    CleanReport, DAMAGES_LISTED_MAX, Damage, IndexCheck, IndexReport, LIVE_KEYS_COUNTED_MAX, LOST_KEYS_LISTED_MAX,
     LogReport, LostKey, Progress, RebuildReport, RevisionRange, SalvageReport, Step, TornTail, VerifyReport,
 };
 pub use salvage::salvage;

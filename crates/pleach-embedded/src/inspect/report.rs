@@ -33,6 +33,8 @@ pub enum Step {
     CopyLog,
     /// Builds an index from the log.
     BuildIndex,
+    /// Cleans the log.
+    CleanLog,
 }
 
 /// Revisions from the first to the last, both included.
@@ -206,6 +208,15 @@ impl VerifyReport {
     pub fn is_sound(&self) -> bool {
         self.log.is_sound() && self.index.is_sound()
     }
+}
+
+/// What [`clean`](super::clean) did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CleanReport {
+    /// How many bytes the log had.
+    pub before: u64,
+    /// How many it has.
+    pub after: u64,
 }
 
 /// What [`rebuild`](super::rebuild) did.

@@ -32,7 +32,7 @@ fn given(segments: &[(u64, u64)]) -> (Vec<Arc<Segment>>, Survey) {
 
 fn plan(segments: &[(u64, u64)]) -> Option<Plan> {
     let (segments, survey) = given(segments);
-    Candidates { segments: &segments, survey: &survey, segment_bytes: SEGMENT_BYTES }.plan()
+    Candidates { segments: &segments, survey: &survey, segment_bytes: SEGMENT_BYTES, eager: false }.plan()
 }
 
 /// Which of the segments are to become one.
