@@ -48,9 +48,9 @@ const RUNS_EASY: usize = 12;
 /// The same for how much of the log is garbage, in percent; there is no limit to wait for, because cleaning
 /// may be impossible while the disk is full.
 /// A log smaller than this is left alone.
-const GARBAGE_BYTES_EASY: u64 = 256 * 1024 * 1024;
-const DEAD_PERCENT_EASY: u64 = 55;
-const DEAD_PERCENT_MAX: u64 = 80;
+const GARBAGE_BYTES_EASY: u64 = 64 * 1024 * 1024;
+const DEAD_PERCENT_EASY: u64 = 30;
+const DEAD_PERCENT_MAX: u64 = 50;
 
 impl Pressure {
     /// Takes account of commits that waited.

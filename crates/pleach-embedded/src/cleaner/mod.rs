@@ -37,7 +37,7 @@ use survey::Survey;
 const SLEEP: Duration = Duration::from_secs(1);
 
 /// How many records are re-pointed together: commits wait meanwhile.
-const MOVES_MAX: usize = 256;
+const MOVES_MAX: usize = 1024;
 
 /// How many keys are forgotten, or index keys removed, together.
 const CHUNK_MAX: usize = 1000;
@@ -188,7 +188,8 @@ impl Cleaner {
     fn rest(&mut self, candidates: &[Arc<Segment>]) -> Result<Outcome, EngineError> {
         self.ask_for_seal(candidates, 0)?;
         let flushed = self.core.flushed();
-        let unflushed = self.core.log.segments().len().saturating_sub(candidates.len() + self.unreadable.len());
+        let unflushed =
+            self.core.log.segments().len().saturating_sub(candidates.len() + self.unreadable.len());
         let waits = unflushed > 1 || self.replaced.iter().any(|replaced| replaced.moved > Some(flushed));
         if !waits || !self.is_wanted() || self.core.health.obstacle().is_some() {
             return Ok(Outcome::Idle);

@@ -5,7 +5,7 @@ use crate::log::Segment;
 
 /// Of the segments that can be cleaned, at most so much of a hundred is garbage before the cleaner begins: with
 /// what is being cleaned and what waits to be removed, the log stays within twice of what must be kept.
-const DEAD_PERCENT_MAX: u64 = 30;
+const DEAD_PERCENT_MAX: u64 = 20;
 
 /// A segment of which so much is garbage is cleaned at any time: it costs next to nothing.
 const DEAD_PERCENT_FREE: u64 = 95;
@@ -14,13 +14,17 @@ const DEAD_PERCENT_FREE: u64 = 95;
 const DEAD_PERCENT_EAGER: u64 = 6;
 
 /// From this on the cleaner takes all the disk it can get.
-const DEAD_PERCENT_URGENT: u64 = 55;
+const DEAD_PERCENT_URGENT: u64 = 28;
 
 /// More segments than twice as many as needed, and these, are too many.
 const SEGMENTS_SPARE: u64 = 8;
 
 /// The most segments that are made into one.
 const RUN_MAX: usize = 16;
+
+/// What is left of them has at most the size of so many segments: a large one is cleaned for less, because each
+/// has to be synced and put in place, but it has to be all read before anything comes of it.
+const RUN_SEGMENTS_MAX: u64 = 2;
 
 /// What to clean next.
 #[derive(Debug)]
@@ -81,26 +85,27 @@ impl Candidates<'_> {
         percent(dead, bytes)
     }
 
-    /// These segments with their neighbours, as far as they are small and what is left of all fits into one.
+    /// These segments with their neighbours, as far as they are small or worth cleaning themselves.
     fn around(&self, mut start: usize, mut end: usize) -> Vec<Arc<Segment>> {
         let mut live: u64 =
             self.segments[start..end].iter().map(|segment| self.estimate(segment).live()).sum();
-        let small = |at: usize| {
-            let estimate = self.estimate(&self.segments[at]);
-            (estimate.live() <= self.segment_bytes / 4).then_some(estimate.live())
+        let limit = RUN_SEGMENTS_MAX * self.segment_bytes;
+        let worth_it = |at: usize| {
+            let live = self.estimate(&self.segments[at]).live();
+            let is_small = live <= self.segment_bytes / 4;
+            (is_small || self.dead_percent(at) >= DEAD_PERCENT_MAX).then_some(live)
         };
         loop {
-            let before = start.checked_sub(1).filter(|_| self.adjacent(start - 1)).and_then(small);
-            let after =
-                Some(end).filter(|end| *end < self.segments.len() && self.adjacent(end - 1)).and_then(small);
+            let before = start.checked_sub(1).filter(|_| self.adjacent(start - 1)).and_then(worth_it);
+            let after = Some(end)
+                .filter(|end| *end < self.segments.len() && self.adjacent(end - 1))
+                .and_then(worth_it);
             if end - start >= RUN_MAX {
                 break;
             }
             match (before, after) {
-                (Some(more), _) if live + more <= self.segment_bytes => {
-                    (start, live) = (start - 1, live + more)
-                }
-                (_, Some(more)) if live + more <= self.segment_bytes => (end, live) = (end + 1, live + more),
+                (Some(more), _) if live + more <= limit => (start, live) = (start - 1, live + more),
+                (_, Some(more)) if live + more <= limit => (end, live) = (end + 1, live + more),
                 _ => break,
             }
         }

@@ -22,8 +22,9 @@ mod view;
 pub use clean::clean;
 pub use rebuild::{RebuildOptions, rebuild};
 pub use report::{
-    CleanReport, DAMAGES_LISTED_MAX, Damage, IndexCheck, IndexReport, LIVE_KEYS_COUNTED_MAX, LOST_KEYS_LISTED_MAX,
-    LogReport, LostKey, Progress, RebuildReport, RevisionRange, SalvageReport, Step, TornTail, VerifyReport,
+    CleanReport, DAMAGES_LISTED_MAX, Damage, IndexCheck, IndexReport, LIVE_KEYS_COUNTED_MAX,
+    LOST_KEYS_LISTED_MAX, LogReport, LostKey, Progress, RebuildReport, RevisionRange, SalvageReport, Step,
+    TornTail, VerifyReport,
 };
 pub use salvage::salvage;
 pub use verify::verify;

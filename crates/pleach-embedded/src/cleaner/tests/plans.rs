@@ -43,15 +43,22 @@ fn chosen(segments: &[(u64, u64)]) -> Vec<u64> {
 
 #[test]
 fn a_log_with_little_garbage_is_left_alone() {
-    assert_eq!(chosen(&[(1000, 200), (1000, 250), (1000, 100)]), [0_u64; 0]);
+    assert_eq!(chosen(&[(1000, 100), (1000, 250), (1000, 100), (1000, 250), (1000, 50)]), [0_u64; 0]);
     assert_eq!(chosen(&[]), [0_u64; 0]);
 }
 
 #[test]
 fn the_segment_that_frees_most_for_its_cost_comes_first() {
-    assert_eq!(chosen(&[(1000, 300), (1000, 700), (1000, 400)]), [1]);
-    // Less garbage, but nearly all of it: nothing is written for it.
-    assert_eq!(chosen(&[(4000, 2000), (1000, 900), (4000, 100), (900, 0)])[0], 1);
+    assert_eq!(chosen(&[(1000, 100), (1000, 700), (1000, 100), (1000, 600)]), [1]);
+    // Less garbage, but nearly all of it: little is written for it.
+    assert_eq!(chosen(&[(4000, 2000), (4000, 100), (1000, 900), (4000, 100), (900, 0)])[0], 2);
+}
+
+#[test]
+fn neighbours_that_are_worth_it_are_cleaned_with_it() {
+    assert_eq!(chosen(&[(1000, 100), (1000, 400), (1000, 700), (1000, 300), (1000, 100)]), [1, 2, 3]);
+    // What is left of them has the size of two segments at most.
+    assert_eq!(chosen(&[(1000, 300), (1000, 300), (1000, 700), (1000, 300), (1000, 300)]).len(), 3);
 }
 
 #[test]
@@ -73,8 +80,8 @@ fn too_many_small_segments_become_fewer() {
 }
 
 #[test]
-fn a_log_of_mostly_garbage_is_urgent() {
-    assert!(!plan(&[(1000, 400), (1000, 300)]).unwrap().urgent);
+fn a_log_with_much_garbage_is_urgent() {
+    assert!(!plan(&[(1000, 400), (1000, 100)]).unwrap().urgent);
     assert!(plan(&[(1000, 700), (1000, 600)]).unwrap().urgent);
 }
 
