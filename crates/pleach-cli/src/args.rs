@@ -2,8 +2,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands::{
-    bucket, clean, compact, completions, consumer, export, get, help, history, import, ls, rebuild, remove, revert,
-    salvage, verify, watch, write,
+    bucket, clean, compact, completions, consumer, export, get, help, history, import, ls, rebuild, remove,
+    revert, salvage, verify, watch, write,
 };
 use crate::output::{ColorChoice, Form, Output};
 
