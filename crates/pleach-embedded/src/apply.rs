@@ -126,8 +126,9 @@ fn apply_bucket(core: &Core, id: BucketId, record: &Record) -> Result<(), Engine
         RecordKind::UpdateBucket => {
             let Some(bucket) = bucket_at(core, id, record.revision)? else { return Ok(()) };
             let (before, after) = (bucket.config(), config()?);
-            bucket.set_config(after.clone(), record.revision);
+            // First, because it can fail: then nobody shall see a configuration that was not acknowledged.
             adapt_heads(core, &bucket, &before, &after, record.revision)?;
+            bucket.set_config(after, record.revision);
             vec![IndexChange::Insert(state_key, bucket.encode()?)]
         }
         RecordKind::DeleteBucket => {

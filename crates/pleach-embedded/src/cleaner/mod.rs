@@ -203,6 +203,32 @@ impl Cleaner {
         self.core.clean_wanted.load(Ordering::Acquire)
     }
 
+    /// Cleans a run of at most `len` segments from the one at `at` on, counted round and round, whatever it frees:
+    /// years bring about orders of cleaning that no plan would come to in a test. As always, what was begun is
+    /// finished first.
+    #[cfg(test)]
+    pub(crate) fn clean_run(
+        &mut self,
+        at: usize,
+        len: usize,
+        thorough: bool,
+    ) -> Result<Outcome, EngineError> {
+        let segments = self.candidates()?;
+        if !self.unfinished.is_empty() || segments.is_empty() {
+            return self.step();
+        }
+        let mut run = vec![Arc::clone(&segments[at % segments.len()])];
+        for next in segments.iter().skip(at % segments.len() + 1).take(len - 1) {
+            let last = run[run.len() - 1].footer().map(|footer| footer.last.next());
+            if last != Some(next.first()) {
+                break;
+            }
+            run.push(Arc::clone(next));
+        }
+        let clean_since = self.clean_since();
+        self.clean(&Plan { run, thorough, urgent: false }, &clean_since)
+    }
+
     /// What an earlier process has not finished: new segments are there, and so are the old ones.
     fn take_up_unfinished(&mut self) {
         for old in self.core.log.replaced() {

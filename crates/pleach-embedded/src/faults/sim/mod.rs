@@ -8,10 +8,14 @@
 //! 1. [`plan`]: what may happen, and how likely.
 //! 2. [`stage`]: an open store whose threads are played.
 //! 3. [`ask`], [`state`] and [`truth`]: what must come of it.
-//! 4. [`run`] and [`readers`]: a run, and the comparison of everything that can be read.
+//! 4. [`run`] with [`cleaning`], [`readers`] and [`history`]: a run, and the comparison of everything that can
+//!    be read.
 
 mod ask;
+mod cleaning;
 mod dice;
+mod history;
+mod old_index;
 mod plan;
 mod readers;
 mod run;

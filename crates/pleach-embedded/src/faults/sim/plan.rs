@@ -37,6 +37,8 @@ pub(super) enum Step {
     NextPage,
     Watch,
     NextChanges,
+    WatchHistory,
+    NextHistory,
     Check,
     PassTime,
     JumpInTime,
@@ -46,12 +48,13 @@ pub(super) enum Step {
     ArmCut,
     Cut,
     Kill,
+    Rebuild,
     Close,
 }
 
 impl Step {
     /// Every step, with how likely it is beside the others.
-    const ALL: [(Self, usize); 22] = [
+    const ALL: [(Self, usize); 25] = [
         (Self::Write, 40),
         (Self::WriteOnly, 8),
         (Self::Reap, 8),
@@ -64,6 +67,8 @@ impl Step {
         (Self::NextPage, 8),
         (Self::Watch, 3),
         (Self::NextChanges, 8),
+        (Self::WatchHistory, 4),
+        (Self::NextHistory, 3),
         (Self::Check, 3),
         (Self::PassTime, 8),
         (Self::JumpInTime, 2),
@@ -73,6 +78,7 @@ impl Step {
         (Self::ArmCut, 3),
         (Self::Cut, 2),
         (Self::Kill, 2),
+        (Self::Rebuild, 3),
         (Self::Close, 2),
     ];
 }
@@ -88,6 +94,13 @@ pub(super) struct Plan {
     buckets: usize,
     buffered_percent: usize,
     large_percent: usize,
+    /// How often the cleaner is told what to clean, in no order that it would think of.
+    pub(super) scattered_percent: usize,
+    /// How often it goes through all segments in order.
+    pub(super) pass_percent: usize,
+    /// How likely it is that a commit, a compaction, an update, a creation, a deletion, and something about a
+    /// consumer is asked for.
+    asks: [usize; 6],
 }
 
 impl Plan {
@@ -100,17 +113,31 @@ impl Plan {
             segment_bytes: *dice.pick(&[300, 400, 700, 3000]),
             memtable_bytes: *dice.pick(&[300, 1000, 4000, 100_000]),
             feed_time: *dice.pick(&[None, None, Some(Duration::from_secs(2))]),
-            feed_bytes: *dice.pick(&[None, Some(0), Some(0), Some(2000)]),
+            feed_bytes: *dice.pick(&[None, Some(0), Some(0), Some(600), Some(2000)]),
             // What consumers wait for is never given up.
             consumer_bytes: u64::MAX,
             clean_bytes_per_second: u64::MAX,
             ..Settings::default()
         };
         let (buffered_percent, large_percent) = (*dice.pick(&[0, 30, 60, 100]), *dice.pick(&[0, 10, 40]));
-        let longest = *dice.pick(&[40, 100, 100, 300]);
+        let longest = *dice.pick(&[40, 100, 100, 160]);
         let (steps, keys, buckets) =
             (dice.between(20, longest), *dice.pick(&[1, 2, 4, 9]), dice.between(1, BUCKETS.len()));
-        Self { weights, steps, settings, keys, buckets, buffered_percent, large_percent }
+        let scattered_percent = *dice.pick(&[0, 50, 90, 100]);
+        let pass_percent = *dice.pick(&[0, 30, 60]);
+        let asks = *dice.pick(&[[80, 6, 4, 3, 1, 4], [80, 6, 4, 3, 1, 4], [60, 20, 14, 3, 2, 1]]);
+        Self {
+            weights,
+            steps,
+            settings,
+            keys,
+            buckets,
+            buffered_percent,
+            large_percent,
+            scattered_percent,
+            pass_percent,
+            asks,
+        }
     }
 
     pub(super) fn step(&self, dice: &mut Dice) -> Step {
@@ -123,7 +150,7 @@ impl Plan {
         if !state.buckets.contains_key(&name) && dice.chance(80) {
             return Ask::Create(name, self.config(dice));
         }
-        match dice.weighted(&[80, 6, 4, 3, 1, 4]) {
+        match dice.weighted(&self.asks) {
             0 => {
                 let batch = self.batch(dice, state, &name);
                 Ask::Commit(name, batch)
@@ -147,7 +174,12 @@ impl Plan {
             durability: if buffered { Durability::Buffered } else { Durability::Synced },
             compression: *dice.pick(&[Compression::None, Compression::None, Compression::Lz4]),
             value_bytes_max: *dice.pick(&[100_000, 100_000, 100_000, 600]),
-            marker_ttl: *dice.pick(&[None, Some(Duration::from_millis(1)), Some(Duration::from_secs(1))]),
+            marker_ttl: *dice.pick(&[
+                None,
+                Some(Duration::from_millis(1)),
+                Some(Duration::from_millis(1)),
+                Some(Duration::from_secs(1)),
+            ]),
             feed_time: *dice.pick(&[None, None, Some(Duration::from_millis(500))]),
             feed_bytes: *dice.pick(&[None, None, Some(0), Some(1500)]),
             ..BucketConfig::default()

@@ -19,7 +19,7 @@ use crate::EmbeddedEngine;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The most scans and watches that are held at once.
-const HELD_MAX: usize = 4;
+pub(super) const HELD_MAX: usize = 4;
 
 /// A scan that may go on.
 pub(super) struct HeldPage {
@@ -317,7 +317,8 @@ impl Run {
         if bucket.updated || config.feed_bytes.or(settings.feed_bytes).is_some() {
             return floor;
         }
-        let (kept, now) = (config.feed_time.or(settings.feed_time), self.now());
+        // The clock may have shown a later time before the store was opened again: only records keep it.
+        let (kept, now) = (config.feed_time.or(settings.feed_time), self.now().max(self.cleaned_at));
         for change in bucket.feed.iter().take_while(|change| change.entry.revision < floor) {
             let old = kept.is_some_and(|kept| change.entry.time.saturating_add(kept) <= now);
             assert!(old, "the feed of {name} begins at {floor}, after {change:?}");
@@ -353,7 +354,11 @@ fn unasked() -> Page {
 /// Every kept record of a bucket, as a watch begins with them.
 fn initial(engine: &EmbeddedEngine, name: &BucketName) -> Result<Vec<Entry>, EngineError> {
     let query = WatchQuery { start: WatchStart::History, ..WatchQuery::default() };
-    let mut stream = patiently(engine.watch(name, query))?;
+    read_initial(&mut patiently(engine.watch(name, query))?)
+}
+
+/// What a watch begins with.
+pub(super) fn read_initial(stream: &mut WatchStream) -> Result<Vec<Entry>, EngineError> {
     let mut entries = Vec::new();
     loop {
         match patiently(stream.next()).expect("an end of the initial values")? {

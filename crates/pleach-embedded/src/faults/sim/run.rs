@@ -6,6 +6,8 @@ use pleach_engine::{Clock, EngineError, PAGE_LEASE, Revision, Timestamp};
 
 use super::ask::{Asked, Outcome};
 use super::dice::Dice;
+use super::history::HeldHistory;
+use super::old_index::OldIndex;
 use super::plan::{Plan, Step};
 use super::readers::{HeldPage, HeldWatch};
 use super::stage::Stage;
@@ -13,7 +15,6 @@ use super::truth::Truth;
 use crate::faults::machine::Machine;
 use crate::faults::{DiskOp, Fault, Survival};
 use crate::index::{FlushFault, MemoryHome};
-use crate::log::Frame;
 use crate::random::seeded;
 use crate::recovery::Media;
 
@@ -26,16 +27,21 @@ pub(super) struct Run {
     pub(super) plan: Plan,
     pub(super) machine: Machine,
     pub(super) home: MemoryHome,
-    stage: Option<Stage>,
+    pub(super) stage: Option<Stage>,
     pub(super) truth: Truth,
     pub(super) pages: Vec<HeldPage>,
     pub(super) watches: Vec<HeldWatch>,
+    pub(super) histories: Vec<HeldHistory>,
+    /// What someone may take for the index.
+    old_index: Option<OldIndex>,
     /// How often the store was opened.
     pub(super) session: usize,
     /// Whether anything was told to fail since the store was opened.
-    excused: bool,
+    pub(super) excused: bool,
+    /// The latest time at which the cleaner has decided what is old.
+    pub(super) cleaned_at: Timestamp,
     story: Story,
-    seen: Seen,
+    pub(super) seen: Seen,
 }
 
 /// What a run came to.
@@ -69,8 +75,11 @@ impl Run {
             truth: Truth::default(),
             pages: Vec::new(),
             watches: Vec::new(),
+            histories: Vec::new(),
+            old_index: None,
             session: 0,
             excused: false,
+            cleaned_at: Timestamp::default(),
             story,
             seen: Seen::new(),
         }
@@ -93,8 +102,12 @@ impl Run {
             }
         }
         self.settle();
-        self.kill();
-        self.check();
+        self.clean();
+        match (self.machine.disk.is_off(), self.dice.chance(70)) {
+            (true, _) => self.cut(),
+            (false, true) => self.rebuild(),
+            (false, false) => self.kill(),
+        }
         self.stage = None;
         seeded::set(None);
         let story = self.story.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
@@ -132,31 +145,25 @@ impl Run {
             Step::Upkeep => self.upkeep(),
             Step::Seal => self.seal(),
             Step::Flush => self.flush(),
-            Step::Clean => {
-                // Old files go only after the index was written out again.
-                for _ in 0..self.dice.between(1, 4) {
-                    self.clean();
-                }
-                // Before anything else makes durable what it should have.
-                if self.dice.chance(15) {
-                    self.cut();
-                }
-            }
+            Step::Clean => self.clean_some(),
             Step::Read => self.read(),
             Step::Scan => self.scan(),
             Step::NextPage => self.next_page(),
             Step::Watch => self.watch(),
             Step::NextChanges => self.next_changes(),
+            Step::WatchHistory => self.watch_history(),
+            Step::NextHistory => self.next_history(),
             Step::Check => self.check(),
             Step::PassTime | Step::JumpInTime => self.change_time(step),
             Step::FailDisk | Step::FillDisk | Step::FailIndex | Step::ArmCut => self.arm(step),
             Step::Cut => self.cut(),
             Step::Kill => self.kill(),
+            Step::Rebuild => self.rebuild(),
             Step::Close => self.close(),
         }
     }
 
-    fn write(&mut self, applied: bool) {
+    pub(super) fn write(&mut self, applied: bool) {
         for _ in 0..self.dice.between(1, 4) {
             let ask = self.plan.ask(&mut self.dice, &self.truth.state);
             self.tell(|| format!("  {ask:?}"));
@@ -197,7 +204,7 @@ impl Run {
     }
 
     /// Applies what was written, and takes the answers up into the truth.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         let excused = self.excused;
         let stage = self.stage.as_mut().expect("an open store");
         stage.apply();
@@ -235,7 +242,7 @@ impl Run {
         unreachable!("the reaper finds ever more")
     }
 
-    fn upkeep(&mut self) {
+    pub(super) fn upkeep(&mut self) {
         let stage = self.stage();
         if stage.core.health.is_poisoned() {
             return;
@@ -248,7 +255,7 @@ impl Run {
         }
     }
 
-    fn seal(&mut self) {
+    pub(super) fn seal(&mut self) {
         if self.stage().core.health.is_poisoned() || self.stage().core.index.backlog().sealed >= 2 {
             return;
         }
@@ -265,58 +272,6 @@ impl Run {
             && let Err(error) = core.flush_index(core.snapshots.oldest(core.elapsed()))
         {
             assert!(self.excused, "{error}");
-        }
-    }
-
-    fn clean(&mut self) {
-        if self.machine.disk.is_off() {
-            return;
-        }
-        self.settle();
-        // Nothing is cleaned before the index on the disk knows of it.
-        if self.dice.chance(60) {
-            self.seal();
-            self.upkeep();
-            self.machine.clock.advance(Duration::from_millis(3));
-        }
-        // What lets records die may be so new that it is not durable.
-        if self.dice.chance(30) {
-            self.write(true);
-        }
-        let excused = self.excused;
-        for _ in 0..self.dice.between(1, 8) {
-            let stage = self.stage.as_mut().expect("an open store");
-            if stage.core.health.is_poisoned() || self.machine.disk.is_off() {
-                return;
-            }
-            let now = stage.core.clock.now();
-            let before = stage.core.log.replaced().len();
-            let outcome = stage.clean();
-            let text = outcome.as_ref().map_or_else(|error| error.kind().as_str().into(), bool::to_string);
-            let clean = Asked::by_cleaner(now);
-            // If it failed, the end of what it put into the log may be unknown.
-            let failed = stage.core.health.is_poisoned() || self.machine.disk.is_off();
-            let answer = if failed { Outcome::Unknown } else { Outcome::Answered("()".into()) };
-            let (newest, visible) = (self.truth.state.newest, stage.core.snapshots.visible());
-            let frames = self.machine.disk.peek(|| stage.frames_from(newest.next()));
-            let forgets = |frame: &&Frame| frame.records.iter().any(|(_, record)| record.forgets_its_key());
-            let forgotten = frames.iter().filter(forgets).count();
-            let ((read, written), left) = (stage.core.cleaned.bytes(), stage.core.log.replaced().len());
-            let removed = left < before;
-            self.tell(|| format!("  -> {text}, up to {visible}: {read} bytes became {written}, {left} files wait, {forgotten} forgets"));
-            assert!(outcome.is_ok() || excused, "the cleaner fails, though nothing was told to: {outcome:?}");
-            self.truth.settle(vec![(clean, answer)], frames, visible);
-            for (what, happened) in [
-                ("cleaned", read > 0),
-                ("forgot", forgotten > 0),
-                ("removed", removed),
-                ("fails to clean", outcome.is_err()),
-            ] {
-                *self.seen.entry(what).or_default() += usize::from(happened);
-            }
-            if !matches!(outcome, Ok(true)) {
-                return;
-            }
         }
     }
 
@@ -368,7 +323,7 @@ impl Run {
         *self.dice.pick(&[Survival::Synced, Survival::Prefix(seed), Survival::Any(seed)])
     }
 
-    fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         self.leave(false);
         self.cycle();
         self.open(true);
@@ -386,6 +341,17 @@ impl Run {
         self.open(false);
     }
 
+    /// Opens the store without its index: everything comes from the log.
+    pub(super) fn rebuild(&mut self) {
+        self.saw("rebuilt");
+        if self.stage().has_faded(&self.machine.disk) {
+            self.saw("rebuilt without the faded");
+        }
+        self.leave(false);
+        self.home.lose();
+        self.open(false);
+    }
+
     fn close(&mut self) {
         self.settle();
         self.leave(true);
@@ -398,7 +364,15 @@ impl Run {
 
     /// Lets go of the store, closed or not.
     fn leave(&mut self, closed: bool) {
+        self.let_go(closed);
+        if !self.home.is_damaged() && self.dice.chance(40) {
+            self.old_index = OldIndex::copy(&self.home);
+        }
+    }
+
+    fn let_go(&mut self, closed: bool) {
         self.watches.iter_mut().for_each(HeldWatch::let_go);
+        self.histories.clear();
         let mut stage = self.stage.take().expect("an open store");
         if !closed {
             self.truth.lose_sight_of(stage.unanswered());
@@ -414,12 +388,13 @@ impl Run {
 
     /// Opens the store, however often that takes, and checks what is there.
     fn open(&mut self, mut cut: bool) {
-        match self.dice.below(12) {
+        match self.dice.below(15) {
             0..2 => self.home.lose(),
             2 => self.home.damage(),
             3 => self.home.damage_after(self.dice.below(20)),
             4 => self.machine.disk.cut_power_after(self.dice.below(10)),
             5 => self.machine.disk.fail_any(self.dice.below(8), *self.dice.pick(&[Fault::Io, Fault::Full])),
+            6..9 => self.put_back_old_index(),
             _ => {}
         }
         let opened = (0..OPENINGS_MAX).find_map(|_| {
@@ -454,10 +429,28 @@ impl Run {
         self.session += 1;
         self.excused = !self.machine.disk.is_calm() || self.home.is_failing() || self.home.is_damaged();
         let now = stage.core.clock.now();
-        assert!(now >= self.truth.time(), "the clock shows {now}, and {} is recorded", self.truth.time());
+        if now < self.truth.time() {
+            let cleaned = self.seen.get("cleaned").is_some_and(|times| *times > 0);
+            assert!(cleaned, "the clock shows {now}, and {} is recorded", self.truth.time());
+            // The log does not know the times of records that were cleaned out of it, only the index does.
+            self.saw("time went back");
+            self.truth.forget_time_after(now);
+        }
         self.stage = Some(stage);
         self.watches.iter_mut().for_each(|watch| watch.forget_after(visible));
         self.check();
+    }
+
+    /// Someone has restored the index from before.
+    fn put_back_old_index(&mut self) {
+        if self.home.is_damaged() || self.home.is_failing() || self.machine.disk.is_off() {
+            return;
+        }
+        if let Some(old) = &self.old_index {
+            let applied = old.put_back(&self.home);
+            self.tell(|| format!("  the index is an old one, up to {applied}"));
+            self.saw("old index");
+        }
     }
 
     /// After a failed opening: faults that would last for ever end.

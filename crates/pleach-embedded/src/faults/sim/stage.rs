@@ -15,6 +15,7 @@ use crate::cleaner::{self, Cleaner};
 use crate::commit::{Applier, CommitQueue, ConsumerChange, GroupQueue, Request, Sequencer};
 use crate::core::Core;
 use crate::engine::finish;
+use crate::faults::SimDisk;
 use crate::lock::DirectoryLock;
 use crate::log::{Frame, LogReader};
 use crate::reaper::Found;
@@ -37,6 +38,15 @@ pub(super) struct Stage {
     /// How many groups were written and not applied.
     outstanding: usize,
     _lock: DirectoryLock,
+}
+
+/// What the cleaner is to do next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ToClean {
+    /// Whatever it thinks best.
+    Best,
+    /// These segments, or what it has begun.
+    Run { at: usize, len: usize, thorough: bool },
 }
 
 /// What writes and applies; the cleaner uses it too.
@@ -257,6 +267,12 @@ impl Stage {
         frames.filter(|frame| frame.header.first >= revision).collect()
     }
 
+    /// Whether the log holds records that only the feed needs.
+    pub(super) fn has_faded(&self, disk: &SimDisk) -> bool {
+        let frames = disk.peek(|| self.frames_from(Revision::new(1)));
+        frames.iter().flat_map(|frame| &frame.records).any(|(_, record)| record.faded)
+    }
+
     /// Ends a stretch of the index, as the applier does when it has grown large.
     pub(super) fn seal(&self) -> Result<(), EngineError> {
         self.core.sync_log()?;
@@ -264,9 +280,13 @@ impl Stage {
     }
 
     /// Lets the cleaner do something, with nothing else under way; says whether there was anything.
-    pub(super) fn clean(&mut self) -> Result<bool, EngineError> {
+    pub(super) fn clean(&mut self, what: ToClean) -> Result<bool, EngineError> {
         assert!(self.outstanding == 0 && self.flying.is_empty() && self.waiting.is_empty());
-        self.cleaner.step().map(|outcome| outcome == cleaner::Outcome::Worked)
+        let outcome = match what {
+            ToClean::Best => self.cleaner.step(),
+            ToClean::Run { at, len, thorough } => self.cleaner.clean_run(at, len, thorough),
+        };
+        outcome.map(|outcome| outcome == cleaner::Outcome::Worked)
     }
 
     /// Closes the store as its owner would.

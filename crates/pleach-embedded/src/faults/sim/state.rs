@@ -75,14 +75,7 @@ impl State {
         if event.what == What::Upkeep {
             return;
         }
-        assert!(
-            event.time >= self.time,
-            "time goes back at {}: {} after {}",
-            event.first,
-            event.time,
-            self.time
-        );
-        self.time = event.time;
+        self.time = self.time.max(event.time);
         match &event.what {
             What::Commit(name, records) => {
                 let size = u16::try_from(records.len()).expect("a small batch");

@@ -18,7 +18,7 @@ const SHOWN_CHARS: usize = 400;
 const SEEDS_VARIABLE: &str = "PLEACH_SIM_SEEDS";
 
 /// What happens in so many seeds, or they are not worth their time.
-const EVENTS: [&str; 14] = [
+const EVENTS: [&str; 19] = [
     "answered",
     "full",
     "unknown",
@@ -33,6 +33,11 @@ const EVENTS: [&str; 14] = [
     "removed",
     "watch compacted",
     "snapshot given up",
+    "history held",
+    "history of cleaned segments",
+    "rebuilt",
+    "rebuilt without the faded",
+    "old index",
 ];
 
 fn seeds() -> Range<u64> {

@@ -20,6 +20,8 @@ pub(super) struct Truth {
     /// What no power cut may take away.
     durable: Revision,
     names: BTreeMap<BucketId, BucketName>,
+    /// The newest time that the store has recorded and may be held to.
+    time: Timestamp,
 }
 
 impl Truth {
@@ -78,6 +80,7 @@ impl Truth {
             let kept = self.events.partition_point(|event| event.last <= newest);
             self.events.truncate(kept);
             self.state = State::after(&self.events);
+            self.time = self.time.min(self.state.time);
         } else {
             self.take_unknown(frames);
         }
@@ -143,6 +146,10 @@ impl Truth {
     }
 
     fn add(&mut self, event: Event) {
+        if event.what != What::Upkeep {
+            assert!(event.time >= self.time, "time goes back: {} before {event:?}", self.time);
+            self.time = event.time;
+        }
         self.state.apply(&event);
         self.events.push(event);
     }
@@ -189,9 +196,14 @@ impl Truth {
         Event { first, last, time: head.time, what }
     }
 
-    /// The newest time that the store has recorded.
+    /// The newest time that the store has recorded and may be held to.
     pub(super) fn time(&self) -> Timestamp {
-        self.state.time
+        self.time
+    }
+
+    /// Says that the records with later times than this may be gone, and nobody knows when they were.
+    pub(super) fn forget_time_after(&mut self, time: Timestamp) {
+        self.time = self.time.min(time);
     }
 }
 
