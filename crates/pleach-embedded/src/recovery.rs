@@ -92,6 +92,13 @@ pub(crate) fn open_locked(
     let tail = log.last_segment().map(recover).transpose()?;
     log.remove_unfinished()?;
     let (last, time) = tail.as_ref().map_or_else(Default::default, |tail| (tail.last, tail.time));
+    // What was recorded then may be cleaned away, and nothing that has expired by then shall come back.
+    let time = log
+        .segments()
+        .iter()
+        .filter_map(|segment| segment.footer())
+        .map(|footer| footer.time)
+        .fold(time, Timestamp::max);
     if last < view.applied {
         let what = format!("the log is empty, and the index knows revision {}", view.applied);
         return Err(EngineError::Corrupt { path: log_directory, offset: 0, what });

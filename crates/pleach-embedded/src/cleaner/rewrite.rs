@@ -106,6 +106,7 @@ impl<'a> Rewrite<'a> {
         let Some(old) = segment.footer() else { return };
         self.footer.last = self.footer.last.max(old.last);
         self.footer.index_at = self.footer.index_at.max(old.index_at);
+        self.footer.time = self.footer.time.max(old.time);
         self.footer.next_bucket = self.footer.next_bucket.max(old.next_bucket);
         for (id, summary) in &old.buckets {
             if self.core.catalog.by_id(*id).is_some() {

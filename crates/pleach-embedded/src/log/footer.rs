@@ -23,6 +23,8 @@ pub(crate) struct Footer {
     /// An index that ends before this revision cannot be brought up to the log any more: what it would have to
     /// be told may be cleaned away. Zero if nothing was.
     pub(crate) index_at: Revision,
+    /// The newest time of its records, in it or cleaned out of it: the store's clock never goes back behind it.
+    pub(crate) time: Timestamp,
     /// Higher than the number of any bucket that was created in it.
     pub(crate) next_bucket: BucketId,
     /// Bytes of records that are there only to say that older ones are forgotten.
@@ -71,6 +73,7 @@ impl Footer {
     pub(crate) fn add(&mut self, frame: &FrameSummary) {
         let FrameSummary { header, offset, time, shadow_bytes, newest, forgotten } = frame;
         self.last = self.last.max(header.last());
+        self.time = self.time.max(*time);
         if self.strides.last().is_none_or(|(_, before)| offset - before >= STRIDE_BYTES) {
             self.strides.push((header.first, *offset));
         }
@@ -99,6 +102,7 @@ impl Footer {
                 && bucket.forgotten >= counted.forgotten
         };
         self.last >= counted.last
+            && self.time >= counted.time
             && self.next_bucket >= counted.next_bucket
             && (self.shadow_bytes, &self.strides) == (counted.shadow_bytes, &counted.strides)
             && counted.buckets.keys().all(|id| self.buckets.contains_key(id))
@@ -118,6 +122,7 @@ impl Footer {
         body.put_u32_le(self.next_bucket.0);
         body.put_u64_le(self.cleaned_at.get());
         body.put_u64_le(self.index_at.get());
+        body.put_u64_le(self.time.as_micros());
         body.put_u64_le(self.shadow_bytes);
         body.put_u32_le(count(self.buckets.len()));
         body.put_u32_le(count(self.strides.len()));
@@ -165,9 +170,10 @@ impl Footer {
         let next_bucket = BucketId(take_u32(&mut rest)?);
         let cleaned_at = Revision::new(take_u64(&mut rest)?);
         let index_at = Revision::new(take_u64(&mut rest)?);
+        let time = Timestamp::from_micros(take_u64(&mut rest)?);
         let shadow_bytes = take_u64(&mut rest)?;
         let (bucket_count, stride_count) = (take_u32(&mut rest)?, take_u32(&mut rest)?);
-        let mut footer = Self { cleaned_at, index_at, next_bucket, shadow_bytes, ..Self::default() };
+        let mut footer = Self { cleaned_at, index_at, time, next_bucket, shadow_bytes, ..Self::default() };
         for _ in 0..bucket_count {
             let id = BucketId(u32::try_from(take_u64(&mut rest)?).ok()?);
             let bucket = BucketSummary {

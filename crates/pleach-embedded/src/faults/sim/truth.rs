@@ -200,11 +200,6 @@ impl Truth {
     pub(super) fn time(&self) -> Timestamp {
         self.time
     }
-
-    /// Says that the records with later times than this may be gone, and nobody knows when they were.
-    pub(super) fn forget_time_after(&mut self, time: Timestamp) {
-        self.time = self.time.min(time);
-    }
 }
 
 fn entry_of(record: Record) -> Entry {

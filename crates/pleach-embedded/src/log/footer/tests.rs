@@ -29,6 +29,7 @@ fn footers() -> impl Strategy<Value = Footer> {
             last: Revision::new(last),
             cleaned_at: Revision::new(cleaned_at),
             index_at: Revision::new(cleaned_at / 2),
+            time: Timestamp::from_micros(shadow_bytes),
             next_bucket: BucketId(next_bucket),
             shadow_bytes,
             buckets,
