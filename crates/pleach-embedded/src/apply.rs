@@ -126,9 +126,9 @@ fn apply_bucket(core: &Core, id: BucketId, record: &Record) -> Result<(), Engine
         RecordKind::UpdateBucket => {
             let Some(bucket) = bucket_at(core, id, record.revision)? else { return Ok(()) };
             let (before, after) = (bucket.config(), config()?);
-            // First, because it can fail: then nobody shall see a configuration that was not acknowledged.
+            // First, because the reaper looks at the notes that come next by the bucket's configuration.
+            bucket.set_config(after.clone(), record.revision);
             adapt_heads(core, &bucket, &before, &after, record.revision)?;
-            bucket.set_config(after, record.revision);
             vec![IndexChange::Insert(state_key, bucket.encode()?)]
         }
         RecordKind::DeleteBucket => {

@@ -97,6 +97,7 @@ impl Found {
         let start = Bound::Included(IndexKey::expiries_from(Timestamp::default()));
         let end = Bound::Excluded(IndexKey::after(&IndexKey::expiries_from(Timestamp::default())[..1]));
         let mut found = Self::default();
+        let mut due = Vec::new();
         for item in core.index.range(start, end, ReadAt::Newest).take(NOTES_MAX) {
             let (note_key, bytes) = item?;
             let decoded =
@@ -121,11 +122,8 @@ impl Found {
             };
             let config = bucket.config();
             if has_expired(&config, head.time, head.expires, || now) {
-                let due = Due { key, revision, note: note_key };
-                match found.due.last_mut() {
-                    Some((last, together)) if last.id == id => together.push(due),
-                    _ => found.due.push((bucket, vec![due])),
-                }
+                let moment = config.expiry(head.time, head.expires).unwrap_or(at);
+                due.push((moment, bucket, Due { key, revision, note: note_key }));
             } else {
                 // The bucket's TTL was lengthened since, or taken away.
                 found.tidy.push(NoteChange::Remove { key: note_key, about: revision });
@@ -134,6 +132,14 @@ impl Found {
                         .tidy
                         .push(NoteChange::Add { key: IndexKey::expiry(later, id, &key), about: revision });
                 }
+            }
+        }
+        // A note may be older than the bucket's TTL, and so in another order than values expire in.
+        due.sort_by_key(|(moment, _, _)| *moment);
+        for (_, bucket, due) in due {
+            match found.due.last_mut() {
+                Some((last, together)) if last.id == bucket.id => together.push(due),
+                _ => found.due.push((bucket, vec![due])),
             }
         }
         Ok(found)

@@ -144,9 +144,10 @@ impl Pair {
             while last(&self.engine) != last(&self.oracle) {
                 assert!(
                     Instant::now() < give_up,
-                    "expiry is recorded: {} {}",
+                    "expiry is recorded in {name}: {} {}, {:?}",
                     last(&self.engine),
-                    last(&self.oracle)
+                    last(&self.oracle),
+                    self.engine.status()
                 );
                 std::thread::sleep(Duration::from_micros(200));
             }
