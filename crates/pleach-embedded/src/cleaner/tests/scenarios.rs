@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use pleach_engine::{
-    At, Batch, BucketConfig, ConsumerName, ConsumerStart, Engine, Revision, WatchEvent, WatchQuery,
-    WatchStart,
+    At, Batch, BucketConfig, ConsumerName, ConsumerStart, Engine, EngineError, Revision, WatchEvent,
+    WatchQuery, WatchStart,
 };
 use pollster::block_on;
 
@@ -175,22 +175,40 @@ fn keys_that_are_deleted_all_day_stay_deleted() {
     assert_eq!((found, kept), (0, 0), "they were deleted and forgotten");
 }
 
-#[test]
-fn a_new_segment_whose_name_could_not_be_synced_does_no_harm() {
+/// A machine whose disk fails on demand.
+fn given_machine() -> Machine {
     let mut machine = Machine::new();
     machine.settings = Settings { feed_bytes: Some(0), ..settings() };
-    let media = || Media { disk: Arc::new(machine.disk.clone()), ..Media::real(&machine.path()) };
-    let mut rig = Rig::of(machine.open_on(media()).expect("the store opens"));
-    block_on(rig.engine.create_bucket(&name(), BucketConfig::default())).unwrap();
+    machine
+}
+
+fn media(machine: &Machine) -> Media {
+    Media { disk: Arc::new(machine.disk.clone()), ..Media::real(&machine.path()) }
+}
+
+/// A store on it with a few segments, which the index on the disk has.
+fn given_segments(machine: &Machine) -> Rig {
+    let rig = Rig::of(machine.open_on(media(machine)).expect("the store opens"));
+    block_on(rig.engine.create_bucket(&name(), BucketConfig::default())).expect("the bucket");
     for number in 0..5 {
         commit(&rig, Batch::new().put(key(&format!("k.{number}")), "value"));
     }
     rig.flush();
+    rig
+}
+
+fn clean_first_two(rig: &mut Rig) -> Result<Outcome, EngineError> {
     let run = rig.core.log.segments()[0..2].to_vec();
-    machine.disk.fail(DiskOp::SyncDirectory, 0, Fault::Io);
     let since = rig.cleaner.clean_since();
-    let failed = rig.cleaner.clean(&Plan { run, thorough: true, urgent: false }, &since);
-    assert!(failed.is_err());
+    rig.cleaner.clean(&Plan { run, thorough: true, urgent: false }, &since)
+}
+
+#[test]
+fn a_new_segment_whose_name_could_not_be_synced_does_no_harm() {
+    let machine = given_machine();
+    let mut rig = given_segments(&machine);
+    machine.disk.fail(DiskOp::SyncDirectory, 0, Fault::Io);
+    assert!(clean_first_two(&mut rig).is_err());
     if !rig.core.health.is_poisoned() {
         // Later another run is worth more.
         rig.clean(2, 3);
@@ -199,27 +217,17 @@ fn a_new_segment_whose_name_could_not_be_synced_does_no_harm() {
         assert!(rig.core.log.replaced().is_empty());
     }
     rig.close();
-    let opened = machine.open_on(media());
+    let opened = machine.open_on(media(&machine));
     assert!(opened.is_ok(), "{:?}", opened.err());
 }
 
 #[test]
 fn a_full_disk_is_not_filled_with_what_could_not_be_finished() {
-    let mut machine = Machine::new();
-    machine.settings = Settings { feed_bytes: Some(0), ..settings() };
-    let media = || Media { disk: Arc::new(machine.disk.clone()), ..Media::real(&machine.path()) };
-    let mut rig = Rig::of(machine.open_on(media()).expect("the store opens"));
-    block_on(rig.engine.create_bucket(&name(), BucketConfig::default())).unwrap();
-    for number in 0..5 {
-        commit(&rig, Batch::new().put(key(&format!("k.{number}")), "value"));
-    }
-    rig.flush();
-    let run = rig.core.log.segments()[0..2].to_vec();
+    let machine = given_machine();
+    let mut rig = given_segments(&machine);
     // The header is written; what follows is not.
     machine.disk.fail(DiskOp::Write, 1, Fault::Full);
-    let since = rig.cleaner.clean_since();
-    let failed = rig.cleaner.clean(&Plan { run, thorough: true, urgent: false }, &since);
-    assert!(failed.is_err());
+    assert!(clean_first_two(&mut rig).is_err());
     let names = rig.core.log.disk.list(&rig.core.log.directory).unwrap();
     rig.close();
     assert!(!names.iter().any(|name| name.ends_with(".tmp")), "{names:?}");
