@@ -49,28 +49,29 @@ fn apply_commit(core: &Core, frame: &Logged) -> Result<(), EngineError> {
         if record.faded {
             // A purge that its key has forgotten leaves no marker, but what came before it stays purged.
             if record.kind == RecordKind::Purge {
-                core.index.write(record.revision, vec![IndexChange::Remove(head_key)]);
+                core.write_index(record.revision, vec![IndexChange::Remove(head_key)]);
             }
             continue;
         }
-        let mut changes = Vec::with_capacity(2);
         if record.forgets_its_key() {
             bucket.forget_at(record.revision);
-            changes.push(IndexChange::Remove(head_key));
-        } else if let Some(head) = head_after(core, &bucket, &config, *position, record)? {
-            if head.op.is_put()
-                && record.kind != RecordKind::Compact
-                && let Some(at) = config.expiry(head.time, head.expires)
-            {
-                changes.push(IndexChange::Insert(
-                    IndexKey::expiry(at, bucket.id, &record.key),
-                    note(head.revision),
-                ));
-                first_expiry = Some(first_expiry.map_or(at, |first| first.min(at)));
-            }
-            changes.push(IndexChange::Insert(head_key, head.encode()));
+            core.write_index(record.revision, vec![IndexChange::Remove(head_key)]);
+            continue;
         }
-        core.index.write(record.revision, changes);
+        let Some(head) = head_after(core, &bucket, &config, *position, record)? else { continue };
+        if record.kind == RecordKind::Compact {
+            core.write_index(record.revision, vec![IndexChange::Insert(head_key, head.encode())]);
+            continue;
+        }
+        let mut changes = Vec::new();
+        if head.op.is_put()
+            && let Some(at) = config.expiry(head.time, head.expires)
+        {
+            let note_key = IndexKey::expiry(at, bucket.id, &record.key);
+            changes.push(IndexChange::Insert(note_key, note(head.revision)));
+            first_expiry = Some(first_expiry.map_or(at, |first| first.min(at)));
+        }
+        core.write_head(head_key, &head, &record.payload, changes);
     }
     if let Some(at) = first_expiry {
         core.reaper.wake_by(at);
@@ -149,7 +150,7 @@ fn apply_bucket(core: &Core, id: BucketId, record: &Record) -> Result<(), Engine
         }
         _ => return Err(damaged()),
     };
-    core.index.write(record.revision, change);
+    core.write_index(record.revision, change);
     Ok(())
 }
 
@@ -172,7 +173,7 @@ fn apply_consumer(core: &Core, id: BucketId, record: &Record) -> Result<(), Engi
         }
         _ => return Err(damaged()),
     };
-    core.index.write(record.revision, vec![change]);
+    core.write_index(record.revision, vec![change]);
     Ok(())
 }
 
@@ -192,7 +193,7 @@ pub(crate) fn apply_upkeep(core: &Core, revision: Revision, upkeep: IndexUpkeep)
         IndexUpkeep::Remove(keys) => keys.into_iter().map(IndexChange::Remove).collect(),
         IndexUpkeep::Seal => Vec::new(),
     };
-    core.index.write(revision, changes);
+    core.write_index(revision, changes);
     Ok(())
 }
 
@@ -232,7 +233,7 @@ fn adapt_heads(
     for item in core.index.range(Bound::Included(prefix), end, ReadAt::Newest) {
         let (head_key, bytes) = item?;
         let key = key_of_head(&head_key).ok_or_else(|| nonsense(bucket.id, revision))?;
-        let mut head = Head::decode(bytes).ok_or_else(|| damaged_head(bucket, &key))?;
+        let mut head = Head::decode(&bytes).ok_or_else(|| damaged_head(bucket, &key))?;
         let mut changes = Vec::new();
         if expires
             && head.op.is_put()
@@ -244,7 +245,7 @@ fn adapt_heads(
             head.past.truncate(older_max);
             changes.push(IndexChange::Insert(head_key, head.encode()));
         }
-        core.index.write(revision, changes);
+        core.write_index(revision, changes);
     }
     core.reaper.wake();
     Ok(())
@@ -258,7 +259,7 @@ pub(crate) fn seal_index(core: &Core, applied: Revision, time: Timestamp) -> Res
     for bucket in core.catalog.all() {
         changes.push(IndexChange::Insert(IndexKey::bucket(&bucket.name), bucket.encode()?));
     }
-    core.index.write(applied, changes);
+    core.write_index(applied, changes);
     core.index.seal();
     core.unsealed_log.store(0, Ordering::Release);
     core.sealed.fetch_max(applied.get(), Ordering::AcqRel);
@@ -283,7 +284,7 @@ pub(crate) fn correct_notes(
             }
         }
     }
-    core.index.write(revision, changes);
+    core.write_index(revision, changes);
     Ok(())
 }
 

@@ -3,11 +3,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use pleach_engine::{BucketConfig, Clock, EngineError, Entry, Key, Op, Revision, SteadyClock, Timestamp};
 
 use crate::catalog::{Bucket, Catalog};
-use crate::index::{Head, Index, IndexKey, Past, ReadAt};
-use crate::log::{Log, Record, RecordKind};
+use crate::entry_cache::EntryCache;
+use crate::index::{Head, Index, IndexChange, Past, ReadAt, is_head, with_head_key};
+use crate::log::{Log, Payload, Record, RecordKind};
 use crate::pressure::Pressure;
 use crate::settings::Settings;
 use crate::signal::Signal;
@@ -23,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) ticks: Arc<dyn Clock>,
     pub(crate) log: Arc<Log>,
     pub(crate) index: Arc<dyn Index>,
+    /// In front of the index.
+    pub(crate) entries: EntryCache,
     pub(crate) catalog: Catalog,
     pub(crate) snapshots: Arc<Snapshots>,
     /// The newest revision known to be synced.
@@ -47,8 +51,10 @@ pub(crate) struct Core {
     /// Whether the index shall be sealed though it has not grown large.
     pub(crate) seal_wanted: AtomicBool,
     pub(crate) health: Health,
-    /// Wakes the thread that flushes and compacts.
+    /// Wakes the thread that flushes the index.
     pub(crate) upkeep: Signal,
+    /// Wakes the thread that merges it.
+    pub(crate) merging: Signal,
     /// Wakes the thread that records what has expired.
     pub(crate) reaper: Signal,
     /// Wakes the thread that cleans the log.
@@ -90,10 +96,70 @@ impl Core {
 
     /// The head of a key, if it has one.
     pub(crate) fn head(&self, bucket: &Bucket, key: &Key, at: ReadAt) -> Result<Option<Head>, EngineError> {
-        let Some(bytes) = self.index.get(&IndexKey::head(bucket.id, key.as_bytes()), at)? else {
-            return Ok(None);
-        };
-        Head::decode(bytes).map(Some).ok_or_else(|| damaged_head(bucket, key))
+        let bytes = with_head_key(bucket.id, key.as_bytes(), |index_key| self.index.get(index_key, at))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        Head::decode(&bytes).map(Some).ok_or_else(|| damaged_head(bucket, key))
+    }
+
+    /// The head of a key with its whole payload, up to `limit` bytes of it, from the cache if it is there, as of
+    /// after everything that was written to the index.
+    pub(crate) fn whole_head(
+        &self,
+        bucket: &Bucket,
+        key: &Key,
+        limit: u32,
+    ) -> Result<WholeHead, EngineError> {
+        with_head_key(bucket.id, key.as_bytes(), |index_key| {
+            let stamp = match self.entries.get(index_key) {
+                Ok(head) => return Ok(WholeHead::Found(head)),
+                Err(stamp) => stamp,
+            };
+            let Some(bytes) = self.index.get(index_key, ReadAt::Newest)? else {
+                return Ok(WholeHead::Absent);
+            };
+            let mut head = Head::decode(&bytes).ok_or_else(|| damaged_head(bucket, key))?;
+            if !head.inline && head.op.is_put() {
+                if head.position.len > limit {
+                    return Ok(WholeHead::Elsewhere);
+                }
+                let Some(record) = self.log.read(head.position, key, head.revision)? else {
+                    return Ok(WholeHead::Elsewhere);
+                };
+                head.payload = record.payload;
+                head.inline = true;
+            }
+            if head.op.is_put() {
+                self.entries.leave(index_key, stamp, head.clone());
+            }
+            Ok(WholeHead::Found(head))
+        })
+    }
+
+    /// Changes the index: the only way to do so.
+    pub(crate) fn write_index(&self, revision: Revision, changes: Vec<IndexChange>) {
+        let keys: Vec<_> = changes.iter().map(IndexChange::key).filter(|key| is_head(key)).cloned().collect();
+        self.index.write(revision, changes);
+        // Afterwards: what was found before the change must not be believed after it.
+        for key in keys {
+            self.entries.written(&key);
+        }
+    }
+
+    /// Writes a head to the index, with other changes of its revision, and to the cache if it is likely to be read.
+    pub(crate) fn write_head(
+        &self,
+        index_key: Bytes,
+        head: &Head,
+        payload: &Payload,
+        mut changes: Vec<IndexChange>,
+    ) {
+        changes.push(IndexChange::Insert(index_key.clone(), head.encode()));
+        self.index.write(head.revision, changes);
+        let stamp = self.entries.written(&index_key);
+        if head.op.is_put() && self.entries.is_wanted(&index_key) {
+            let head = Head { inline: true, payload: payload.detached(), ..head.clone() };
+            self.entries.leave(&index_key, stamp, head);
+        }
     }
 
     /// Turns a head into the entry it stands for, reading the value from the log if it is not inline. None
@@ -292,6 +358,15 @@ impl Health {
     pub(crate) fn obstacle(&self) -> Option<PathBuf> {
         self.obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// What was found of a key.
+#[derive(Debug)]
+pub(crate) enum WholeHead {
+    Found(Head),
+    Absent,
+    /// There is one, and its value is too large, or its record has moved.
+    Elsewhere,
 }
 
 /// The newest record of a key, as far as an expectation needs to know it.

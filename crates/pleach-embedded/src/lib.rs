@@ -34,6 +34,7 @@ mod consumers;
 mod core;
 mod disk;
 mod engine;
+mod entry_cache;
 #[cfg(test)]
 mod faults;
 mod feed;

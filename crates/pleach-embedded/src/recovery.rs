@@ -10,6 +10,7 @@ use crate::catalog::{Bucket, Catalog};
 use crate::consumers::Consumer;
 use crate::core::{Cleaned, Core, Health};
 use crate::disk::{Disk, RealDisk, io_error};
+use crate::entry_cache::EntryCache;
 use crate::feed::Logged;
 use crate::file_pool::{FilePool, OPEN_FILES_MAX};
 use crate::identity;
@@ -82,11 +83,13 @@ pub(crate) fn open_locked(
     let store = identity::load_or_create(&*media.disk, directory)?;
     let disk = Arc::new(FilePool::new(media.disk, OPEN_FILES_MAX));
     let log = Arc::new(Log::open(disk, &log_directory, store)?);
-    let mut view = View::open(&*media.index, store, settings.cache_bytes)?;
+    // One half for blocks of the index, the other for whole entries.
+    let cache_bytes = settings.cache_bytes / 2;
+    let mut view = View::open(&*media.index, store, cache_bytes)?;
     if view.is_stale(&log) {
         drop(view);
         media.index.set_aside()?;
-        view = View::open(&*media.index, store, settings.cache_bytes)?;
+        view = View::open(&*media.index, store, cache_bytes)?;
     }
     let recover = |segment: Arc<Segment>| Tail::recover(&log, &segment, view.applied);
     let tail = log.last_segment().map(recover).transpose()?;
@@ -104,7 +107,8 @@ pub(crate) fn open_locked(
         return Err(EngineError::Corrupt { path: log_directory, offset: 0, what });
     }
     let writer = LogWriter::after(&log, tail, settings.segment_bytes)?;
-    let assemble = |view: View| Core {
+    let assemble = |view: View, entries: EntryCache| Core {
+        entries,
         directory: directory.into(),
         clock: SteadyClock::new(Arc::clone(&clock), view.time.max(time)),
         ticks: Arc::clone(&clock),
@@ -124,20 +128,21 @@ pub(crate) fn open_locked(
         seal_wanted: AtomicBool::new(false),
         health: Health::default(),
         upkeep: Signal::default(),
+        merging: Signal::default(),
         reaper: Signal::default(),
         cleaner: Signal::default(),
         settings: settings.clone(),
     };
     let applied = view.applied;
-    let mut core = assemble(view);
+    let mut core = assemble(view, EntryCache::new(cache_bytes)?);
     match replay(&core, applied, last, watch) {
         // Damage inside the index that only showed when it was used: the log has everything.
         Err(EngineError::CorruptIndex { .. }) => {
             drop(core);
             media.index.set_aside()?;
-            let view = View::open(&*media.index, store, settings.cache_bytes)?;
+            let view = View::open(&*media.index, store, cache_bytes)?;
             let applied = view.applied;
-            core = assemble(view);
+            core = assemble(view, EntryCache::new(cache_bytes)?);
             replay(&core, applied, last, watch)?;
         }
         replayed => replayed?,

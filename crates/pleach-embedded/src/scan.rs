@@ -1,14 +1,13 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pleach_engine::{
     BucketConfig, Direction, EngineError, Entry, Key, KeyRange, PAGE_BYTES_MAX, Selection, Timestamp,
 };
 
 use crate::catalog::Bucket;
 use crate::core::{Core, damaged_head, has_expired};
-use crate::index::{Head, IndexIter, IndexKey, ReadAt, key_of_head};
+use crate::index::{Head, IndexCursor, IndexKey, ReadAt, key_of_head};
 use crate::snapshots::Snapshot;
 
 /// How much may be done before the work goes to another thread.
@@ -34,8 +33,7 @@ pub(crate) struct HeadScan {
     pub(crate) config: Arc<BucketConfig>,
     pub(crate) snapshot: Snapshot,
     selection: Selection,
-    heads: IndexIter,
-    direction: Direction,
+    heads: Box<dyn IndexCursor>,
 }
 
 impl HeadScan {
@@ -60,21 +58,9 @@ impl HeadScan {
             Bound::Excluded(key) => Bound::Excluded(head(key)),
             Bound::Unbounded => Bound::Excluded(IndexKey::after(&prefix)),
         };
-        let heads: IndexIter = if range.is_empty() {
-            Box::new(std::iter::empty())
-        } else {
-            core.index.range(start, end, ReadAt::Snapshot(snapshot.revision))
-        };
+        let heads = core.index.cursor(start, end, ReadAt::Snapshot(snapshot.revision), direction);
         let config = bucket.config();
-        Self {
-            core: Arc::clone(core),
-            bucket: Arc::clone(bucket),
-            config,
-            snapshot,
-            selection,
-            heads,
-            direction,
-        }
+        Self { core: Arc::clone(core), bucket: Arc::clone(bucket), config, snapshot, selection, heads }
     }
 
     /// The entry of a head that this scan has read.
@@ -92,17 +78,12 @@ impl HeadScan {
                 return Ok(Step::OutOfBudget);
             }
             *budget -= 1;
-            let item: Option<Result<(Bytes, Bytes), EngineError>> = match self.direction {
-                Direction::Forward => self.heads.next(),
-                Direction::Backward => self.heads.next_back(),
-            };
-            let Some(item) = item else { return Ok(Step::End) };
-            let (index_key, bytes) = item?;
-            let key = key_of_head(&index_key).ok_or_else(|| EngineError::CorruptIndex {
+            let Some((index_key, bytes)) = self.heads.next()? else { return Ok(Step::End) };
+            let key = key_of_head(index_key).ok_or_else(|| EngineError::CorruptIndex {
                 what: format!("a key of bucket {} is unreadable", self.bucket.name),
             })?;
             if self.selection.contains(&key) {
-                let head = Head::decode(bytes).ok_or_else(|| damaged_head(&self.bucket, &key))?;
+                let head = Head::decode_copy(bytes).ok_or_else(|| damaged_head(&self.bucket, &key))?;
                 return Ok(Step::Head(key, head));
             }
         }

@@ -9,7 +9,7 @@ pub struct Settings {
     pub segment_bytes: u64,
     /// How much of the index is collected in memory before it is written out.
     pub memtable_bytes: u64,
-    /// How much of the index is kept in memory for reading.
+    /// How much is kept in memory for reading: one half for entries, the other for parts of the index.
     pub cache_bytes: u64,
     /// How long the feed keeps changes at least, for watches that resume, unless a bucket says otherwise; none
     /// means for ever. Whichever of this and `feed_bytes` is reached first lets older changes go.
@@ -32,7 +32,7 @@ impl Default for Settings {
             create: true,
             segment_bytes: 64 * 1024 * 1024,
             memtable_bytes: 32 * 1024 * 1024,
-            cache_bytes: 64 * 1024 * 1024,
+            cache_bytes: 128 * 1024 * 1024,
             feed_time: Some(Duration::from_secs(24 * 60 * 60)),
             feed_bytes: Some(256 * 1024 * 1024),
             consumer_bytes: 1024 * 1024 * 1024,

@@ -23,6 +23,7 @@ pub(crate) struct Threads {
     sequencer: JoinHandle<Option<LogWriter>>,
     applier: JoinHandle<Option<()>>,
     upkeep: JoinHandle<Option<()>>,
+    merging: JoinHandle<Option<()>>,
     reaper: JoinHandle<Option<()>>,
     cleaner: JoinHandle<Option<()>>,
     /// Kept alive for the clock, which holds it weakly.
@@ -38,7 +39,7 @@ impl Threads {
         let groups = Arc::new(GroupQueue::default());
         let sequencer = Sequencer::new(Arc::clone(core), writer, Arc::clone(&groups));
         let applier = Applier::new(Arc::clone(core));
-        let upkeep = Upkeep::new(Arc::clone(core));
+        let (upkeep, merging) = (Upkeep::new(Arc::clone(core)), Upkeep::new(Arc::clone(core)));
         let reaper = Reaper::new(Arc::clone(core), Arc::clone(queue));
         let submit = Arc::clone(queue);
         let cleaner = Cleaner::new(core, move |request| submit.push(request));
@@ -55,19 +56,21 @@ impl Threads {
             })?;
             let apply = spawn(core, APPLY, &groups, queue, move || applier.run(&applied))?;
             let upkeep = spawn(core, "pleach-upkeep", &groups, queue, move || upkeep.run())?;
+            let merging = spawn(core, "pleach-merge", &groups, queue, move || merging.run_merges())?;
             let reaper = spawn(core, "pleach-reap", &groups, queue, move || reaper.run())?;
             let cleaner = spawn(core, "pleach-clean", &groups, queue, move || cleaner.run())?;
-            Ok((log, apply, upkeep, reaper, cleaner))
+            Ok((log, apply, upkeep, merging, reaper, cleaner))
         };
-        let (sequencer, applier, upkeep, reaper, cleaner) = start().inspect_err(|_: &EngineError| {
-            // Those that did start end by themselves.
-            core.health.close();
-            queue.close();
-            groups.close();
-        })?;
+        let (sequencer, applier, upkeep, merging, reaper, cleaner) =
+            start().inspect_err(|_: &EngineError| {
+                // Those that did start end by themselves.
+                core.health.close();
+                queue.close();
+                groups.close();
+            })?;
         let (core, queue) = (Arc::clone(core), Arc::clone(queue));
         let _jump_hook = jump_hook;
-        Ok(Self { core, queue, groups, sequencer, applier, upkeep, reaper, cleaner, _jump_hook })
+        Ok(Self { core, queue, groups, sequencer, applier, upkeep, merging, reaper, cleaner, _jump_hook })
     }
 
     /// Ends the threads after what waits is done; gives the writer back, unless its thread broke.
@@ -77,9 +80,11 @@ impl Threads {
         self.groups.close();
         let applied = self.applier.join();
         self.core.upkeep.wake();
+        self.core.merging.wake();
         self.core.reaper.wake();
         self.core.cleaner.wake();
-        let others = [applied, self.upkeep.join(), self.reaper.join(), self.cleaner.join()];
+        let merged = self.merging.join();
+        let others = [applied, self.upkeep.join(), merged, self.reaper.join(), self.cleaner.join()];
         let all_well = others.iter().all(|ended| matches!(ended, Ok(Some(()))));
         writer.filter(|_| all_well)
     }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pleach_engine::EngineError;
+use pleach_engine::{EngineError, Revision};
 
 use crate::core::Core;
 
@@ -15,7 +15,8 @@ pub(crate) const RUNS_MAX: usize = 30;
 /// How often the thread looks around without being woken, and how late a buffered commit is synced at most.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Flushes and merges the index, and syncs what buckets were content to leave to the operating system.
+/// Flushes the index, and syncs what buckets were content to leave to the operating system. Merging, which takes
+/// longer, is done on a thread of its own, so that no flush waits for it.
 #[derive(Debug)]
 pub(crate) struct Upkeep {
     core: Arc<Core>,
@@ -26,52 +27,65 @@ impl Upkeep {
         Self { core }
     }
 
-    /// Works until the store is closed.
+    /// Syncs and flushes until the store is closed.
     pub(crate) fn run(&self) {
         while !self.core.health.is_closed() {
             self.core.upkeep.wait(UPKEEP_INTERVAL);
             if !self.core.health.is_poisoned() {
-                self.step();
+                self.flush();
+                self.core.merging.wake();
             }
         }
     }
 
+    /// Merges until the store is closed.
+    pub(crate) fn run_merges(&self) {
+        while !self.core.health.is_closed() {
+            self.core.merging.wait(UPKEEP_INTERVAL);
+            while !self.core.health.is_poisoned() && !self.core.health.is_closed() && self.merge() {}
+        }
+    }
+
     /// Does what is due once.
+    #[cfg(test)]
     pub(crate) fn step(&self) {
+        self.flush();
+        while !self.core.health.is_poisoned() && self.merge() {}
+    }
+
+    fn flush(&self) {
         let core = &*self.core;
         if let Err(error) = core.sync_log() {
             return core.health.poison(format!("its log could not be synced: {error}"));
         }
-        let backlog = core.index.backlog();
-        let mut result = Ok(());
-        if backlog.sealed > 0 {
-            result = core.flush_index(core.snapshots.oldest(core.elapsed()));
+        let flushed = if core.index.backlog().sealed == 0 { Ok(()) } else { core.flush_index(self.oldest()) };
+        self.note(flushed);
+        core.cleaner.wake();
+    }
+
+    /// Merges once, and says whether there was something to merge.
+    fn merge(&self) -> bool {
+        let merged = self.core.index.compact(self.oldest());
+        let more = matches!(merged, Ok(true));
+        // While a flush cannot go on for want of space, merging that needs none says nothing about that.
+        if more || merged.is_err() {
+            self.note(merged.map(drop));
         }
-        if result.is_ok() {
-            result = self.compact();
-        }
+        more
+    }
+
+    /// Takes account of how it went.
+    fn note(&self, result: Result<(), EngineError>) {
+        let core = &*self.core;
         match result {
             Ok(()) => core.health.set_obstacle(None),
             Err(EngineError::DiskFull { .. }) => core.health.set_obstacle(Some(PathBuf::from("the index"))),
             Err(error) => core.health.poison(format!("its index could not be written: {error}")),
         }
         core.upkeep.done();
-        core.cleaner.wake();
     }
 
-    /// Merges as long as that leaves fewer runs.
-    fn compact(&self) -> Result<(), EngineError> {
-        let core = &*self.core;
-        loop {
-            let runs = core.index.backlog().runs;
-            if runs == 0 {
-                return Ok(());
-            }
-            core.index.compact(core.snapshots.oldest(core.elapsed()))?;
-            core.upkeep.done();
-            if core.index.backlog().runs >= runs {
-                return Ok(());
-            }
-        }
+    fn oldest(&self) -> Revision {
+        self.core.snapshots.oldest(self.core.elapsed())
     }
 }

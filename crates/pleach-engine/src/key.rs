@@ -104,11 +104,32 @@ impl Borrow<str> for Key {
 }
 
 pub(crate) fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'/' | b'_' | b'=')
+    TOKEN_BYTES[usize::from(byte)]
 }
+
+const TOKEN_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'/' | b'_' | b'=');
+        byte += 1;
+    }
+    table
+};
 
 /// Checks what keys and filters have in common: length, no empty token, and `allowed` bytes between dots.
 pub(crate) fn check_tokens(text: &str, allowed: impl Fn(u8) -> bool) -> Result<(), InvalidName> {
+    // One pass over the bytes tells almost always that all is well; what is wrong is worth a closer look.
+    let mut after_dot = true;
+    let is_sound = text.bytes().all(|byte| {
+        let is_dot = byte == b'.';
+        let fits = if is_dot { !after_dot } else { allowed(byte) };
+        after_dot = is_dot;
+        fits
+    });
+    if is_sound && !after_dot && text.len() <= KEY_BYTES_MAX {
+        return Ok(());
+    }
     let what = || excerpt(text);
     if text.is_empty() {
         return Err(InvalidName::Empty);

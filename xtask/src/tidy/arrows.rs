@@ -52,7 +52,7 @@ mod tests {
     fn arrows_that_point_down_are_allowed() {
         let found = check_members(&[
             ("pleach-engine", &["bytes"]),
-            ("pleach-embedded", &["pleach-engine", "lsm-tree"]),
+            ("pleach-embedded", &["pleach-engine", "quick_cache"]),
             ("pleach", &["pleach-engine", "pleach-embedded"]),
             ("pleach-cli", &["pleach", "clap"]),
             ("xtask", &["serde_json"]),

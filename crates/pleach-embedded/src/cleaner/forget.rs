@@ -59,7 +59,7 @@ impl Cleaner {
         let mut heads = 0;
         for item in self.core.index.range(Bound::Included(prefix), end, ReadAt::Newest).take(CHUNK_MAX) {
             let (head_key, bytes) = item?;
-            let head = Head::decode(bytes).ok_or_else(unreadable)?;
+            let head = Head::decode(&bytes).ok_or_else(unreadable)?;
             let key = key_of_head(&head_key).ok_or_else(unreadable)?;
             let expiry = config.expiry(head.time, head.expires).filter(|_| head.op.is_put());
             keys.extend(expiry.map(|at| IndexKey::expiry(at, bucket, &key)));

@@ -1,7 +1,7 @@
 use bytes::{BufMut, Bytes};
 use pleach_engine::{Op, Revision, Timestamp};
 
-use crate::log::{FLAG_EXPIRES, Payload, Position, SegmentId, take, take_u64};
+use crate::log::{FLAG_EXPIRES, Fields, Payload, Position, SegmentId};
 
 /// Values whose payload is up to this are kept in the index itself; larger ones are read from the log.
 pub(crate) const INLINE_BYTES_MAX: usize = 512;
@@ -71,31 +71,41 @@ impl Head {
     }
 
     /// Reads what [`Head::encode`] wrote; an inline value shares memory with `bytes`. None means damage.
-    pub(crate) fn decode(mut bytes: Bytes) -> Option<Self> {
-        let flags = take(&mut bytes, 1)?[0];
+    pub(crate) fn decode(bytes: &Bytes) -> Option<Self> {
+        Self::parse(bytes, |value| bytes.slice_ref(value))
+    }
+
+    /// Reads what [`Head::encode`] wrote; an inline value is copied.
+    pub(crate) fn decode_copy(bytes: &[u8]) -> Option<Self> {
+        Self::parse(bytes, Bytes::copy_from_slice)
+    }
+
+    fn parse<'a>(bytes: &'a [u8], value: impl FnOnce(&'a [u8]) -> Bytes) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        let flags = fields.u8()?;
         let op = match flags >> OP_SHIFT {
             0 => Op::Put,
             1 => Op::Delete,
             2 => Op::Purge,
             _ => Op::Expire,
         };
-        let revision = Revision::new(take_varint(&mut bytes)?);
-        let time = Timestamp::from_micros(take_u64(&mut bytes)?);
-        let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(take_u64(&mut bytes)?) };
-        let position = take_position(&mut bytes, revision)?;
+        let revision = Revision::new(fields.varint()?);
+        let time = Timestamp::from_micros(fields.u64()?);
+        let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(fields.u64()?) };
+        let position = take_position(&mut fields, revision)?;
         let mut past = Vec::new();
         if flags & FLAG_PAST != 0 {
-            let count = take_varint(&mut bytes)?;
+            let count = fields.varint()?;
             if count > pleach_engine::HISTORY_MAX.into() {
                 return None;
             }
             for _ in 0..count {
-                let revision = Revision::new(take_varint(&mut bytes)?);
-                past.push(Past { revision, position: take_position(&mut bytes, revision)? });
+                let revision = Revision::new(fields.varint()?);
+                past.push(Past { revision, position: take_position(&mut fields, revision)? });
             }
         }
         let expires = expires.map(Timestamp::from_micros);
-        let (payload, inline) = (Payload::decode(bytes, flags)?, flags & FLAG_INLINE != 0);
+        let (payload, inline) = (Payload::decode(fields, flags, value)?, flags & FLAG_INLINE != 0);
         Some(Self { op, revision, time, expires, position, payload, inline, past })
     }
 
@@ -113,11 +123,11 @@ fn put_position(to: &mut Vec<u8>, revision: Revision, position: Position) {
     put_varint(to, position.len.into());
 }
 
-fn take_position(bytes: &mut Bytes, revision: Revision) -> Option<Position> {
-    let first = Revision::new(revision.get().checked_sub(take_varint(bytes)?)?);
-    let generation = u32::try_from(take_varint(bytes)?).ok()?;
-    let offset = take_varint(bytes)?;
-    let len = u32::try_from(take_varint(bytes)?).ok()?;
+fn take_position(fields: &mut Fields<'_>, revision: Revision) -> Option<Position> {
+    let first = Revision::new(revision.get().checked_sub(fields.varint()?)?);
+    let generation = u32::try_from(fields.varint()?).ok()?;
+    let offset = fields.varint()?;
+    let len = u32::try_from(fields.varint()?).ok()?;
     Some(Position { segment: SegmentId { first, generation }, offset, len })
 }
 
@@ -131,20 +141,4 @@ fn put_varint(to: &mut Vec<u8>, mut number: u64) {
         }
         to.put_u8(low | 0x80);
     }
-}
-
-fn take_varint(bytes: &mut Bytes) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = take(bytes, 1)?[0];
-        let part = u64::from(byte & 0x7f);
-        if part << shift >> shift != part {
-            return None;
-        }
-        number |= part << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }

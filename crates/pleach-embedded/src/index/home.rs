@@ -7,7 +7,8 @@ use std::sync::Arc;
 use pleach_engine::EngineError;
 
 use super::{Index, LsmIndex};
-use crate::disk::io_error;
+use crate::disk::{RealDisk, io_error};
+use crate::file_pool::{FilePool, OPEN_FILES_MAX};
 
 /// Where the index of a store lives.
 pub(crate) trait IndexHome: fmt::Debug + Send + Sync {
@@ -35,7 +36,8 @@ impl IndexDirectory {
 
 impl IndexHome for IndexDirectory {
     fn open(&self, cache_bytes: u64) -> Result<Arc<dyn Index>, EngineError> {
-        match LsmIndex::open(&self.0, cache_bytes) {
+        let disk = Arc::new(FilePool::new(Arc::new(RealDisk), OPEN_FILES_MAX));
+        match LsmIndex::open(disk, &self.0, cache_bytes) {
             Ok(index) => Ok(Arc::new(index)),
             // A file that cannot be found is one way for an index to be damaged; other errors deserve a look.
             Err(EngineError::Io { source, .. }) if is_damage(&source) && self.0.exists() => {

@@ -1,3 +1,5 @@
+use std::cell::Cell;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use pleach_engine::{BucketName, Key, Revision, Timestamp};
 
@@ -90,6 +92,27 @@ impl IndexKey {
 }
 
 const HEAD_PREFIX_BYTES: usize = 5;
+
+/// Calls `with` with the key that [`IndexKey::head`] makes, without making it anew every time.
+pub(crate) fn with_head_key<T>(bucket: BucketId, key: &[u8], with: impl FnOnce(&[u8]) -> T) -> T {
+    thread_local! {
+        static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    // Taken, so that whoever is called may do the same.
+    let mut buffer = BUFFER.take();
+    buffer.clear();
+    buffer.put_u8(HEAD);
+    buffer.put_u32(bucket.0);
+    buffer.put_slice(key);
+    let result = with(&buffer);
+    BUFFER.set(buffer);
+    result
+}
+
+/// Whether an index key is one of those that [`IndexKey::head`] makes.
+pub(crate) fn is_head(index_key: &[u8]) -> bool {
+    index_key.first() == Some(&HEAD)
+}
 
 /// The bucket's key inside a key made by [`IndexKey::head`].
 pub(crate) fn key_of_head(index_key: &[u8]) -> Option<Key> {

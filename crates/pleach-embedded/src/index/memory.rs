@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use pleach_engine::{EngineError, Revision};
+use pleach_engine::{Direction, EngineError, Revision};
 
-use super::{Backlog, Index, IndexChange, IndexHome, IndexIter, ReadAt};
+use super::{Backlog, Index, IndexChange, IndexCursor, IndexHome, Pair, ReadAt, is_empty};
 use crate::faults::SimDisk;
 
 /// So many flushed runs are merged into one.
@@ -195,6 +195,19 @@ impl MemoryIndex {
     }
 }
 
+/// What was in a range.
+struct Pairs {
+    pairs: std::vec::IntoIter<Result<(Bytes, Bytes), EngineError>>,
+    current: Option<(Bytes, Bytes)>,
+}
+
+impl IndexCursor for Pairs {
+    fn next(&mut self) -> Result<Option<Pair<'_>>, EngineError> {
+        self.current = self.pairs.next().transpose()?;
+        Ok(self.current.as_ref().map(|(key, value)| (&key[..], &value[..])))
+    }
+}
+
 impl Index for MemoryIndex {
     fn get(&self, key: &[u8], at: ReadAt) -> Result<Option<Bytes>, EngineError> {
         let contents = self.lock();
@@ -202,14 +215,27 @@ impl Index for MemoryIndex {
         Ok(contents.versions.0.get(key).and_then(|versions| seen(versions, at)))
     }
 
-    fn range(&self, start: Bound<Bytes>, end: Bound<Bytes>, at: ReadAt) -> IndexIter {
+    fn cursor(
+        &self,
+        start: Bound<Bytes>,
+        end: Bound<Bytes>,
+        at: ReadAt,
+        direction: Direction,
+    ) -> Box<dyn IndexCursor> {
         let contents = self.lock();
         if let Err(error) = self.check(&contents, at) {
-            return Box::new(std::iter::once(Err(error)));
+            return Box::new(Pairs { pairs: vec![Err(error)].into_iter(), current: None });
+        }
+        if is_empty(&start, &end) {
+            return Box::new(Pairs { pairs: Vec::new().into_iter(), current: None });
         }
         let range = contents.versions.0.range::<Bytes, _>((start, end));
         let pairs = range.filter_map(|(key, versions)| Some(Ok((key.clone(), seen(versions, at)?))));
-        Box::new(pairs.collect::<Vec<_>>().into_iter())
+        let mut pairs: Vec<_> = pairs.collect();
+        if direction == Direction::Backward {
+            pairs.reverse();
+        }
+        Box::new(Pairs { pairs: pairs.into_iter(), current: None })
     }
 
     fn write(&self, revision: Revision, changes: Vec<IndexChange>) {
@@ -269,15 +295,16 @@ impl Index for MemoryIndex {
         Ok(())
     }
 
-    fn compact(&self, oldest: Revision) -> Result<(), EngineError> {
+    fn compact(&self, oldest: Revision) -> Result<bool, EngineError> {
         let mut contents = self.lock();
         let mut home = self.home.lock();
-        if home.runs >= MERGED_RUNS {
+        let is_due = home.runs >= MERGED_RUNS;
+        if is_due {
             home.runs = 0;
             home.flushed.forget(oldest);
             contents.versions.forget(oldest);
             contents.oldest = contents.oldest.max(oldest);
         }
-        Ok(())
+        Ok(is_due)
     }
 }

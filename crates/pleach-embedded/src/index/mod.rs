@@ -13,11 +13,11 @@ use std::fmt;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use pleach_engine::{EngineError, Revision};
+use pleach_engine::{Direction, EngineError, Revision};
 
 pub(crate) use head::{Head, INLINE_BYTES_MAX, Past};
 pub(crate) use home::{IndexDirectory, IndexHome};
-pub(crate) use layout::{IndexKey, Meta, bucket_of, decode_expiry_key, key_of_head};
+pub(crate) use layout::{IndexKey, Meta, bucket_of, decode_expiry_key, is_head, key_of_head, with_head_key};
 pub(crate) use lsm::LsmIndex;
 #[cfg(test)]
 pub(crate) use memory::{FlushFault, MemoryHome};
@@ -38,14 +38,53 @@ pub(crate) enum IndexChange {
     Remove(Bytes),
 }
 
+impl IndexChange {
+    /// What is changed.
+    pub(crate) fn key(&self) -> &Bytes {
+        match self {
+            Self::Insert(key, _) | Self::Remove(key) => key,
+        }
+    }
+}
+
+/// A key and its value.
+pub(crate) type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// Reads keys and values in order, without a copy of any.
+pub(crate) trait IndexCursor: Send {
+    /// The next key and its value; none at the end.
+    fn next(&mut self) -> Result<Option<Pair<'_>>, EngineError>;
+}
+
 /// Pairs of key and value in order.
-pub(crate) type IndexIter = Box<dyn DoubleEndedIterator<Item = Result<(Bytes, Bytes), EngineError>> + Send>;
+pub(crate) struct IndexIter(Box<dyn IndexCursor>);
+
+impl Iterator for IndexIter {
+    type Item = Result<(Bytes, Bytes), EngineError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let pair = self.0.next().transpose()?;
+        Some(pair.map(|(key, value)| (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value))))
+    }
+}
 
 /// What the engine needs of an ordered map with snapshots. One thread writes, any number read.
 pub(crate) trait Index: fmt::Debug + Send + Sync {
     fn get(&self, key: &[u8], at: ReadAt) -> Result<Option<Bytes>, EngineError>;
 
-    fn range(&self, start: Bound<Bytes>, end: Bound<Bytes>, at: ReadAt) -> IndexIter;
+    /// Reads a range in one direction.
+    fn cursor(
+        &self,
+        start: Bound<Bytes>,
+        end: Bound<Bytes>,
+        at: ReadAt,
+        direction: Direction,
+    ) -> Box<dyn IndexCursor>;
+
+    /// The pairs of a range, from the first on.
+    fn range(&self, start: Bound<Bytes>, end: Bound<Bytes>, at: ReadAt) -> IndexIter {
+        IndexIter(self.cursor(start, end, at, Direction::Forward))
+    }
 
     /// Applies the changes of one revision, which is not before that of any earlier call.
     fn write(&self, revision: Revision, changes: Vec<IndexChange>);
@@ -62,8 +101,20 @@ pub(crate) trait Index: fmt::Debug + Send + Sync {
     /// Makes every sealed stretch durable. The log must have been synced as far before.
     fn flush(&self, oldest: Revision) -> Result<(), EngineError>;
 
-    /// Does some of the merging that keeps reads fast; snapshots from `oldest` on stay readable.
-    fn compact(&self, oldest: Revision) -> Result<(), EngineError>;
+    /// Does some of the merging that keeps reads fast, if any is due, and says whether it was; snapshots from
+    /// `oldest` on stay readable.
+    fn compact(&self, oldest: Revision) -> Result<bool, EngineError>;
+}
+
+/// Whether no key can be between these ends.
+fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {
+    match (start, end) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(start), Bound::Included(end)) => start > end,
+        (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end) | Bound::Included(end)) => {
+            start >= end
+        }
+    }
 }
 
 /// How far the index is behind with its own upkeep.

@@ -61,7 +61,7 @@ proptest! {
 
     #[test]
     fn a_head_is_read_as_it_was_written(head in heads()) {
-        prop_assert_eq!(Head::decode(head.encode()), Some(head));
+        prop_assert_eq!(Head::decode(&head.encode()), Some(head));
     }
 
     #[test]
@@ -69,14 +69,14 @@ proptest! {
         let bytes = head.encode();
         let value = head.payload.value.len();
         for len in 0..bytes.len() - value {
-            prop_assert_eq!(Head::decode(bytes.slice(..len)), None, "{} bytes", len);
+            prop_assert_eq!(Head::decode(&bytes.slice(..len)), None, "{} bytes", len);
         }
     }
 
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in vec(any::<u8>(), 0..120), name in vec(any::<u8>(), 0..8)) {
         let bytes = Bytes::from(bytes);
-        let _ = Head::decode(bytes.clone());
+        let _ = Head::decode(&bytes);
         let _ = Meta::decode(bytes.clone());
         let _ = Bucket::decode(&name, bytes.clone());
         let _ = decode_expiry_key(&bytes);
@@ -148,7 +148,7 @@ proptest! {
 /// Reads a variable-length number as part of a head.
 fn revision_of(number: &[u8]) -> Option<u64> {
     let head = [&[0], number, &[0; 8], &[0, 0, 0, 0]].concat();
-    Head::decode(head.into()).map(|head| head.revision.get())
+    Head::decode(&head.into()).map(|head| head.revision.get())
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn numbers_of_every_length_are_read_and_longer_ones_refused() {
             let (payload, past) = (Payload::default(), Vec::new());
             let (op, expires, inline) = (Op::Put, None, true);
             let head = Head { op, revision, time, expires, position, payload, inline, past };
-            assert_eq!(Head::decode(head.encode()), Some(head));
+            assert_eq!(Head::decode(&head.encode()), Some(head));
         }
     }
     assert_eq!(revision_of(&[0x7f]), Some(127));
@@ -171,7 +171,7 @@ fn numbers_of_every_length_are_read_and_longer_ones_refused() {
     too_large[9] = 0x02;
     assert_eq!(revision_of(&too_large), None, "sixty-five bits");
     assert_eq!(revision_of(&[0x80; 11]), None, "no end");
-    assert_eq!(Head::decode(Bytes::from_static(&[0, 0x80])), None, "the end in the middle");
+    assert_eq!(Head::decode(&Bytes::from_static(&[0, 0x80])), None, "the end in the middle");
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn a_head_with_more_history_than_there_can_be_is_damage() {
     let head = |count: u8| {
         [&[PAST, 1][..], &[0; 8], &[1, 1, 1, 1], &[count], &vec![1; 5 * usize::from(count)]].concat()
     };
-    assert_eq!(Head::decode(head(64).into()).map(|head| head.past.len()), Some(64));
-    assert_eq!(Head::decode(head(65).into()), None);
+    assert_eq!(Head::decode(&head(64).into()).map(|head| head.past.len()), Some(64));
+    assert_eq!(Head::decode(&head(65).into()), None);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use pleach_engine::{
 use pollster::block_on;
 
 use super::*;
+use crate::disk::RealDisk;
 use crate::index::{Head, Index as _, IndexChange, IndexKey, LsmIndex, ReadAt};
 use crate::log::tests::cleaned;
 use crate::log::{BucketId, FrameKind, Log, LogWriter, Payload, Record, RecordKind, Tail};
@@ -42,9 +43,10 @@ fn index_key(key: &Key) -> Bytes {
 
 /// Changes the index behind the log's back.
 fn tamper(path: &Path, changes: impl FnOnce(&dyn Fn(u64) -> Head) -> Vec<IndexChange>) -> IndexCheck {
-    let index = LsmIndex::open(&path.join("index"), 1024 * 1024).unwrap();
-    let head =
-        |number| Head::decode(index.get(&index_key(&key(number)), ReadAt::Newest).unwrap().unwrap()).unwrap();
+    let index = LsmIndex::open(Arc::new(RealDisk), &path.join("index"), 1024 * 1024).unwrap();
+    let head = |number| {
+        Head::decode(&index.get(&index_key(&key(number)), ReadAt::Newest).unwrap().unwrap()).unwrap()
+    };
     let later = Revision::new(1000);
     index.write(later, changes(&head));
     index.seal();
@@ -259,7 +261,7 @@ fn a_sound_footer_that_is_not_that_of_its_segment_is_found() {
 fn a_consumer_that_the_index_has_elsewhere_is_found() {
     let directory = tempfile::tempdir().unwrap();
     drop(store_of_segments(directory.path()));
-    let index = LsmIndex::open(&directory.path().join("index"), 1024 * 1024).unwrap();
+    let index = LsmIndex::open(Arc::new(RealDisk), &directory.path().join("index"), 1024 * 1024).unwrap();
     let place = IndexKey::consumer(BucketId(1), "reader");
     let state = index.get(&place, ReadAt::Newest).unwrap().expect("the consumer");
     let mut moved = state.to_vec();

@@ -1,7 +1,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,12 +52,7 @@ impl View {
         if !index.is_dir() {
             return Ok(Opening::Absent);
         }
-        let opened = IndexCopy::make(directory, &index).and_then(|copy| {
-            // The library is not made for files that anyone may have changed.
-            let opened = catch_unwind(AssertUnwindSafe(|| Self::load(copy, store)));
-            opened.unwrap_or_else(|_| Err(unreadable("its files make no sense")))
-        });
-        match opened {
+        match IndexCopy::make(directory, &index).and_then(|copy| Self::load(copy, store)) {
             Ok(Some(view)) => Ok(Opening::Opened(Box::new(view))),
             Ok(None) => Ok(Opening::Absent),
             Err(EngineError::CorruptIndex { what }) => Ok(Opening::Unreadable(what)),
@@ -68,7 +62,8 @@ impl View {
     }
 
     fn load(copy: IndexCopy, store: Option<StoreId>) -> Result<Option<Self>, EngineError> {
-        let index = LsmIndex::open_checking(&copy.0, CACHE_BYTES, u64::MAX)?;
+        let disk = Arc::new(FilePool::new(Arc::new(RealDisk), OPEN_FILES_MAX));
+        let index = LsmIndex::open_checking(disk, &copy.0, CACHE_BYTES, u64::MAX)?;
         let Some(meta) = index.get(&IndexKey::meta(), ReadAt::Newest)? else {
             let first = index.range(Bound::Unbounded, Bound::Unbounded, ReadAt::Newest).next().transpose()?;
             let what = "it does not say how far it goes";
@@ -99,18 +94,15 @@ impl View {
         let disk = Arc::new(FilePool::new(Arc::new(RealDisk), OPEN_FILES_MAX));
         let log = Log::open(disk, &directory.join("log"), self.meta.store)?;
         let mut comparison = Comparison::new(self, log);
-        let compared = catch_unwind(AssertUnwindSafe(|| {
-            comparison.compare_records(directory, progress)?;
-            comparison.compare_consumers()?;
-            comparison.compare_heads()
-        }));
-        compared.unwrap_or_else(|_| Err(unreadable("its files make no sense")))?;
+        comparison.compare_records(directory, progress)?;
+        comparison.compare_consumers()?;
+        comparison.compare_heads()?;
         Ok(comparison.check)
     }
 
     fn head(&self, bucket: BucketId, key: &Key) -> Result<Option<Option<Head>>, EngineError> {
         let bytes = self.index.get(&IndexKey::head(bucket, key.as_bytes()), ReadAt::Newest)?;
-        Ok(bytes.map(Head::decode))
+        Ok(bytes.map(|bytes| Head::decode(&bytes)))
     }
 }
 
@@ -359,7 +351,7 @@ impl<'a> Comparison<'a> {
         for item in self.view.index.range(Bound::Included(start), end, ReadAt::Newest) {
             let (key, bytes) = item?;
             let key = key_of_head(&key).ok_or_else(|| unreadable("a key in it is none"))?;
-            see(self, key, Head::decode(bytes));
+            see(self, key, Head::decode(&bytes));
         }
         Ok(())
     }
@@ -402,7 +394,7 @@ struct IndexCopy(PathBuf);
 impl IndexCopy {
     fn make(directory: &Path, index: &Path) -> Result<Self, EngineError> {
         let copy = Self(directory.join(format!("index.inspect-{:016x}", random::word()?)));
-        copy_files(index, &copy.0, false).map_err(io_error("copy", index))?;
+        copy_files(index, &copy.0).map_err(io_error("copy", index))?;
         Ok(copy)
     }
 }
@@ -414,14 +406,15 @@ impl Drop for IndexCopy {
     }
 }
 
-fn copy_files(from: &Path, to: &Path, link: bool) -> std::io::Result<()> {
+/// Tables never change, so another name for each is enough.
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (path, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type()?.is_dir() {
-            copy_files(&path, &target, entry.file_name() == "tables")?;
-        } else if !link || fs::hard_link(&path, &target).is_err() {
+        let path = entry?.path();
+        let Some(name) = path.file_name() else { continue };
+        let target = to.join(name);
+        let is_table = path.extension().is_some_and(|extension| extension == "table");
+        if !is_table || fs::hard_link(&path, &target).is_err() {
             fs::copy(&path, &target)?;
         }
     }

@@ -142,25 +142,91 @@ impl Payload {
         to.put_slice(&self.value);
     }
 
-    /// Reads what [`Payload::encode`] wrote; the value shares memory with `bytes`.
-    pub(crate) fn decode(mut bytes: Bytes, flags: u8) -> Option<Self> {
+    /// The same with a value of its own, which keeps nothing else in memory.
+    pub(crate) fn detached(&self) -> Self {
+        Self {
+            headers: self.headers.clone(),
+            value: Bytes::copy_from_slice(&self.value),
+            raw_len: self.raw_len,
+        }
+    }
+
+    /// Reads what [`Payload::encode`] wrote, which is all that is left of `fields`; `value` makes the value.
+    pub(crate) fn decode<'a>(
+        mut fields: Fields<'a>,
+        flags: u8,
+        value: impl FnOnce(&'a [u8]) -> Bytes,
+    ) -> Option<Self> {
         let mut headers = Headers::new();
         if flags & FLAG_HEADERS != 0 {
-            let len = usize::from(take_u16(&mut bytes)?);
-            let mut block = take(&mut bytes, len)?;
-            while !block.is_empty() {
-                let (name_len, value_len) = (take_u16(&mut block)?, take_u16(&mut block)?);
-                let name = take(&mut block, name_len.into())?;
-                let value = take(&mut block, value_len.into())?;
-                headers.set(std::str::from_utf8(&name).ok()?, std::str::from_utf8(&value).ok()?).ok()?;
+            let len = usize::from(fields.u16()?);
+            let mut block = Fields(fields.take(len)?);
+            while !block.0.is_empty() {
+                let (name_len, value_len) = (block.u16()?, block.u16()?);
+                let name = block.take(name_len.into())?;
+                let value = block.take(value_len.into())?;
+                headers.set(std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?).ok()?;
             }
         }
-        let raw_len = if flags & FLAG_LZ4 != 0 { Some(take_u32(&mut bytes)?) } else { None };
+        let raw_len = if flags & FLAG_LZ4 != 0 { Some(fields.u32()?) } else { None };
         // A damaged length must not make a reader allocate what no value can need.
         if raw_len.is_some_and(|len| len > super::VALUE_BYTES_MAX) {
             return None;
         }
-        Some(Self { headers, value: bytes, raw_len })
+        Some(Self { headers, value: value(fields.0), raw_len })
+    }
+}
+
+/// What is left to read of some bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn array<const LEN: usize>(&mut self) -> Option<[u8; LEN]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Seven bits a byte, the lowest first, the eighth bit set on all but the last.
+    pub(crate) fn varint(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let part = u64::from(byte & 0x7f);
+            if part << shift >> shift != part {
+                return None;
+            }
+            number |= part << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
     }
 }
 
@@ -242,21 +308,21 @@ impl Record {
         if Self::peek_len(bytes)? != bytes.len() {
             return None;
         }
-        let mut rest = bytes.clone();
-        let checksum = take_u32(&mut rest)?;
-        if checksum != crc32fast::hash(&rest) ^ binding {
+        let mut fields = Fields(bytes);
+        let checksum = fields.u32()?;
+        if checksum != crc32fast::hash(fields.0) ^ binding {
             return None;
         }
-        take_u32(&mut rest)?;
-        let time = Timestamp::from_micros(take_u64(&mut rest)?);
-        let index = take_u16(&mut rest)?;
-        let kind = RecordKind::from_code(take(&mut rest, 1)?[0])?;
-        let flags = take(&mut rest, 1)?[0];
-        let key_len = take_u16(&mut rest)?;
-        let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(take_u64(&mut rest)?) };
-        let key = take(&mut rest, key_len.into())?;
-        let key = Key::parse_reserved(std::str::from_utf8(&key).ok()?).ok()?;
-        let payload = Payload::decode(rest, flags)?;
+        fields.u32()?;
+        let time = Timestamp::from_micros(fields.u64()?);
+        let index = fields.u16()?;
+        let kind = RecordKind::from_code(fields.u8()?)?;
+        let flags = fields.u8()?;
+        let key_len = fields.u16()?;
+        let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(fields.u64()?) };
+        let key = fields.take(key_len.into())?;
+        let key = Key::parse_reserved(std::str::from_utf8(key).ok()?).ok()?;
+        let payload = Payload::decode(fields, flags, |value| bytes.slice_ref(value))?;
         let expires = expires.map(Timestamp::from_micros);
         let faded = flags & FLAG_FADED != 0;
         Some(Self { kind, key, revision, time, expires, payload, index, faded })
@@ -273,9 +339,6 @@ pub(crate) fn take(bytes: &mut Bytes, len: usize) -> Option<Bytes> {
     (len <= bytes.len()).then(|| bytes.split_to(len))
 }
 
-fn take_u16(bytes: &mut Bytes) -> Option<u16> {
-    Some(u16::from_le_bytes(take(bytes, 2)?.as_ref().try_into().ok()?))
-}
 
 pub(crate) fn take_u32(bytes: &mut Bytes) -> Option<u32> {
     Some(u32::from_le_bytes(take(bytes, 4)?.as_ref().try_into().ok()?))

@@ -180,7 +180,7 @@ proptest! {
         let binding = Binding { salt: fields[0] };
         let _ = FrameHeader::decode(&bytes, 0);
         let _ = Record::decode(&bytes, Revision::new(fields[0]), 0);
-        let _ = Payload::decode(bytes.clone(), flags).map(Payload::into_value);
+        let _ = Payload::decode(Fields(&bytes), flags, Bytes::copy_from_slice).map(Payload::into_value);
         let _ = SegmentHeader::decode(&bytes, Path::new("x"));
         let header = FrameHeader { records: small[0], ..header(FrameKind::Commit, fields[1], 0, small[1]) };
         let _ = Frame::decode(header, bytes, binding, 64);
@@ -261,7 +261,7 @@ proptest! {
         let mut bytes = raw_len.to_le_bytes().to_vec();
         bytes.extend(lz4_flex::block::compress(&value));
         // Far above the largest value there can be: refused before anything is set aside for it.
-        let decoded = Payload::decode(bytes.into(), FLAG_LZ4);
+        let decoded = Payload::decode(Fields(&bytes), FLAG_LZ4, Bytes::copy_from_slice);
         prop_assert_eq!(decoded.is_some(), raw_len <= VALUE_BYTES_MAX);
         if raw_len as usize != value.len() {
             prop_assert!(decoded.and_then(Payload::into_value).is_none());
@@ -343,9 +343,11 @@ fn a_segment_of_a_newer_format_is_not_called_damaged() {
 #[test]
 fn a_headers_block_that_ends_inside_a_header_is_refused() {
     for block in [&[1, 0, 1][..], &[4, 0, 1, 0, 1, 0], &[5, 0, 1, 0, 0, 0, b'!']] {
-        assert!(Payload::decode(Bytes::copy_from_slice(block), FLAG_HEADERS).is_none(), "{block:?}");
+        assert!(Payload::decode(Fields(block), FLAG_HEADERS, Bytes::copy_from_slice).is_none(), "{block:?}");
     }
-    assert!(Payload::decode(Bytes::from_static(&[5, 0, 1, 0, 0, 0, b'n']), FLAG_HEADERS).is_some());
+    assert!(
+        Payload::decode(Fields(&[5, 0, 1, 0, 0, 0, b'n']), FLAG_HEADERS, Bytes::copy_from_slice).is_some()
+    );
 }
 
 /// A writer on an empty log, with segments of `segment_bytes`.

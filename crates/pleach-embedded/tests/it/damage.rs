@@ -232,10 +232,8 @@ fn a_damaged_index_is_never_believed() {
     let whole = contents(&engine, &name).expect("a scan");
     drop(engine);
     let index = store.path().join("index");
-    let mut files = crate::store::files(&index);
-    files.retain(|path| path.is_file());
-    files.extend(crate::store::files(&index.join("tables")));
-    assert!(files.len() > 2, "the index was flushed: {files:?}");
+    let files = crate::store::files(&index);
+    assert!(files.len() > 1, "the index was flushed: {files:?}");
     for file in files {
         let bytes = std::fs::read(&file).expect("a file of the index");
         for at in (0..bytes.len()).step_by((bytes.len() / 12).max(1)) {

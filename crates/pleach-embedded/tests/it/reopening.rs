@@ -123,7 +123,7 @@ fn an_index_that_does_not_open_is_set_aside_and_built_again() {
     }
     let before = contents(&engine, &name).expect("a scan");
     drop(engine);
-    std::fs::write(store.path().join("index").join("current"), b"nonsense").expect("the index is damaged");
+    std::fs::write(store.path().join("index").join("MANIFEST"), b"nonsense").expect("the index is damaged");
     let engine = store.open();
     assert_eq!(contents(&engine, &name).expect("a scan"), before);
     assert!(store.path().join("index.set-aside-1").exists(), "nothing is deleted on suspicion");

@@ -1,131 +1,159 @@
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use pleach_engine::EngineError;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::seal::damaged;
-use crate::disk::io_error;
+use super::block::{put_varint, take_varint};
+use super::damaged;
+use super::levels::{LEVELS, Levels};
+use super::table::TableInfo;
+use crate::disk::{Disk, io_error};
 
-/// The end of the list: a magic, two bytes, a checksum, and where its table of contents is.
-const TRAILER_BYTES: usize = 38;
-const TRAILER_MAGIC: &[u8] = b"SFA!";
-const CONTENTS_MAGIC: &[u8] = b"TOC!";
+const FILE_NAME: &str = "MANIFEST";
+const NEW_FILE_NAME: &str = "MANIFEST.new";
+const MAGIC: &[u8; 8] = b"PLindex1";
+const CHECKSUM_BYTES: usize = 16;
 
-/// The tree's own list of its files. It has a checksum that the library does not look at; a list that was
-/// changed would make it forget keys, and delete the files they are in.
-#[derive(Debug)]
+/// The list of tables: what is in it is the index, other files are leftovers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manifest {
-    /// By their ids.
-    pub(super) tables: Vec<Table>,
-}
-
-/// A file of the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Table {
-    /// Its name.
-    pub(super) id: u64,
-    /// Of the whole file, as it was written.
-    pub(super) checksum: u128,
+    /// What the hashes of keys are made with, so that nobody can choose keys which all have the same.
+    pub(super) seed: u64,
+    /// The next table gets this number.
+    pub(super) next_id: u64,
+    /// The tables of each level, in order.
+    pub(super) levels: [Vec<TableInfo>; LEVELS],
 }
 
 impl Manifest {
-    /// Reads the list that `current` names; none if there is no index yet.
+    pub(super) fn of(seed: u64, next_id: u64, levels: &Levels) -> Self {
+        let infos = |level: usize| levels.0[level].iter().map(|table| table.info.clone()).collect();
+        Self { seed, next_id, levels: std::array::from_fn(infos) }
+    }
+
+    /// Reads the list in `directory`; none if there is none.
     ///
     /// # Errors
-    /// `CorruptIndex` if it cannot be believed.
-    pub(super) fn load(directory: &Path) -> Result<Option<Self>, EngineError> {
-        let current = match fs::read(directory.join("current")) {
-            Ok(current) => current,
-            Err(error) if error.kind() == ErrorKind::NotFound => return no_manifest(directory),
-            Err(error) => return Err(io_error("read", directory)(error)),
+    /// `CorruptIndex`, or what the disk says.
+    pub(super) fn load(disk: &dyn Disk, directory: &Path) -> Result<Option<Self>, EngineError> {
+        let path = directory.join(FILE_NAME);
+        let file = match disk.open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(io_error("open", &path))?,
         };
-        let (Some(id), Some(checksum)) = (current.first_chunk::<8>(), current.get(8..24)) else {
-            return Err(damaged("it does not say which list of files is the current one"));
-        };
-        let name = format!("v{}", u64::from_le_bytes(*id));
-        let list = match fs::read(directory.join(name)) {
-            Ok(list) => list,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(damaged("its list of files is missing"));
+        let len = file.len().map_err(io_error("read", &path))?;
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        let count = file.read_at(&mut bytes, 0).map_err(io_error("read", &path))?;
+        let manifest = Self::decode(&bytes[..count]);
+        manifest.map(Some).ok_or_else(|| damaged("its list of tables is damaged"))
+    }
+
+    /// Replaces the list in `directory`, durably, and with it makes the tables in it durable.
+    pub(super) fn save(&self, disk: &dyn Disk, directory: &Path) -> Result<(), EngineError> {
+        let (new, path) = (directory.join(NEW_FILE_NAME), directory.join(FILE_NAME));
+        let write = || {
+            match disk.remove(&new) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
             }
-            Err(error) => return Err(io_error("read", directory)(error)),
+            let file = disk.create(&new)?;
+            file.write_at(&self.encode(), 0)?;
+            file.sync()?;
+            // The tables have to be there before the list that names them.
+            disk.sync_directory(directory)?;
+            disk.rename(&new, &path)?;
+            disk.sync_directory(directory)
         };
-        if xxh3_128(&list).to_le_bytes() != checksum {
-            return Err(damaged("the checksum of its list of files does not match"));
-        }
-        let tables = section(&list, b"tables").and_then(Bytes::tables);
-        let mut tables = tables.ok_or_else(|| damaged("its list of files is of an unknown form"))?;
-        tables.sort_unstable();
-        Ok(Some(Self { tables }))
+        write().map_err(io_error("write", &path))
     }
-}
 
-/// Without a list the library makes a new tree, over the files of an old one if there are any.
-fn no_manifest(directory: &Path) -> Result<Option<Manifest>, EngineError> {
-    let tables = directory.join("tables");
-    match fs::read_dir(&tables).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => Ok(None),
-        Ok(false) => Err(damaged("it has files, and no list of them")),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(io_error("read", &tables)(error)),
-    }
-}
-
-/// A section of the list, which is an archive of named sections with a table of contents.
-fn section<'a>(list: &'a [u8], name: &[u8]) -> Option<Bytes<'a>> {
-    let trailer = list.get(list.len().checked_sub(TRAILER_BYTES)?..)?;
-    let contents_at = u64::from_le_bytes(*trailer.strip_prefix(TRAILER_MAGIC)?.get(18..)?.first_chunk()?);
-    let contents = list.get(usize::try_from(contents_at).ok()?..)?;
-    let mut contents = Bytes(contents.strip_prefix(CONTENTS_MAGIC)?);
-    for _ in 0..contents.u32()? {
-        let (start, len) = (usize::try_from(contents.u64()?).ok()?, usize::try_from(contents.u64()?).ok()?);
-        let name_len = u16::from_le_bytes(contents.take()?);
-        let (found, rest) = contents.0.split_at_checked(name_len.into())?;
-        contents.0 = rest;
-        if found == name {
-            return list.get(start..start.checked_add(len)?).map(Bytes);
-        }
-    }
-    None
-}
-
-/// Bytes that are read from the front.
-struct Bytes<'a>(&'a [u8]);
-
-impl Bytes<'_> {
-    /// Levels of runs of tables.
-    fn tables(mut self) -> Option<Vec<Table>> {
-        let mut tables = Vec::new();
-        for _ in 0..self.u8()? {
-            for _ in 0..self.u8()? {
-                for _ in 0..self.u32()? {
-                    let (id, checksum_kind) = (self.u64()?, self.u8()?);
-                    let checksum = u128::from_le_bytes(self.take()?);
-                    let _first_number = self.u64()?;
-                    (checksum_kind == 0).then(|| tables.push(Table { id, checksum }))?;
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(self.seed.to_le_bytes());
+        put_varint(&mut bytes, self.next_id);
+        for level in &self.levels {
+            put_varint(&mut bytes, level.len() as u64);
+            for table in level {
+                for number in [table.id, table.len, table.index_at, table.filter_at] {
+                    put_varint(&mut bytes, number);
+                }
+                bytes.extend(table.checksum.to_le_bytes());
+                put_varint(&mut bytes, table.versions);
+                put_varint(&mut bytes, table.removals);
+                for key in [&table.first, &table.last] {
+                    put_varint(&mut bytes, key.len() as u64);
+                    bytes.extend_from_slice(key);
                 }
             }
         }
-        self.0.is_empty().then_some(tables)
+        bytes.extend(xxh3_128(&bytes).to_le_bytes());
+        bytes
     }
 
-    fn u8(&mut self) -> Option<u8> {
-        self.take::<1>().map(u8::from_le_bytes)
+    /// Reads what [`Manifest::encode`] wrote; none for anything else.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (body, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>()?;
+        if xxh3_128(body) != u128::from_le_bytes(*checksum) {
+            return None;
+        }
+        let mut fields = Fields { bytes: body.strip_prefix(MAGIC)?, at: 0 };
+        let seed = u64::from_le_bytes(fields.take(8)?.try_into().ok()?);
+        let next_id = fields.number()?;
+        let mut levels: [Vec<TableInfo>; LEVELS] = Default::default();
+        for level in &mut levels {
+            for _ in 0..fields.number()? {
+                level.push(fields.table()?);
+            }
+        }
+        (fields.at == fields.bytes.len()).then_some(Self { seed, next_id, levels })
+    }
+}
+
+struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn number(&mut self) -> Option<u64> {
+        take_varint(self.bytes, &mut self.at)
     }
 
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(len)?)?;
+        self.at += len;
+        Some(taken)
     }
 
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
+    fn key(&mut self) -> Option<Bytes> {
+        let len = usize::try_from(self.number()?).ok()?;
+        self.take(len).map(Bytes::copy_from_slice)
     }
 
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*taken)
+    fn table(&mut self) -> Option<TableInfo> {
+        let (id, len, index_at, filter_at) = (self.number()?, self.number()?, self.number()?, self.number()?);
+        let checksum = u128::from_le_bytes(self.take(16)?.try_into().ok()?);
+        let (versions, removals) = (self.number()?, self.number()?);
+        let (first, last) = (self.key()?, self.key()?);
+        Some(TableInfo { id, len, checksum, index_at, filter_at, versions, removals, first, last })
+    }
+}
+
+/// Whether a file is one that is about to become the list, which may be all that is left of making an index.
+pub(super) fn is_temporary(name: &str) -> bool {
+    name == NEW_FILE_NAME
+}
+
+/// Removes what an interrupted flush or merge has left behind: files with names of ours that are not listed.
+pub(super) fn remove_leftovers(disk: &Arc<dyn Disk>, directory: &Path, manifest: &Manifest) {
+    let Ok(names) = disk.list(directory) else { return };
+    let listed: Vec<_> = manifest.levels.iter().flatten().map(TableInfo::file_name).collect();
+    for name in names {
+        if name == NEW_FILE_NAME || (name.ends_with(".table") && !listed.contains(&name)) {
+            // If it stays, the next open tries again.
+            let _ = disk.remove(&directory.join(name));
+        }
     }
 }
