@@ -81,10 +81,14 @@ impl Core {
         Ok(())
     }
 
-    /// Makes the sealed part of the index durable.
+    /// Makes the sealed part of the index durable, and the log before it.
     pub(crate) fn flush_index(&self, oldest: Revision) -> Result<(), EngineError> {
         let sealed = self.sealed.load(Ordering::Acquire);
-        self.index.flush(oldest)?;
+        // What is sealed from now on is flushed next time: the log must be synced first, because the index must
+        // never know more than the log.
+        let count = self.index.backlog().sealed;
+        self.sync_log()?;
+        self.index.flush(count, oldest)?;
         self.flushed.fetch_max(sealed, Ordering::AcqRel);
         Ok(())
     }

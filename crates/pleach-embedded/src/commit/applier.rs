@@ -119,10 +119,6 @@ impl Applier {
         if !core.seal_wanted.swap(false, Ordering::AcqRel) && !is_large {
             return;
         }
-        // What is sealed may be flushed at any moment, and the index must never know more than the log.
-        if let Err(error) = core.sync_log() {
-            return core.health.poison(format!("its log could not be synced: {error}"));
-        }
         let (applied, time) = (core.snapshots.visible(), core.clock.now());
         if let Err(error) = seal_index(core, applied, time) {
             return core.health.poison(format!("its index could not be sealed: {error}"));

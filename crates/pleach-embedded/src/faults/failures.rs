@@ -227,16 +227,20 @@ fn a_failed_sync_of_upkeep_makes_the_store_read_only() {
 }
 
 #[test]
-fn no_stretch_of_the_index_is_sealed_before_the_log_under_it_is_synced() {
+fn no_stretch_of_the_index_is_flushed_before_the_log_under_it_is_synced() {
     let (mut machine, mut ledger) = given(buffered());
     machine.settings.memtable_bytes = 1;
     let bench = machine.open_bench();
     let (core, (request, mut answer)) = (Arc::clone(&bench.core), bench.request(ledger.batch().1));
     bench.finish_with(vec![request]);
     answer.try_recv().expect("an answer").expect("a commit");
-    assert!(core.index.backlog().sealed > 0, "the stretch was sealed");
-    let durable = core.durable.load(std::sync::atomic::Ordering::Acquire);
-    assert_eq!(durable, core.snapshots.visible().get(), "a flush may come at any moment");
+    let sealed = core.index.backlog().sealed;
+    assert!(sealed > 0, "the stretch was sealed");
+    let visible = core.snapshots.visible();
+    assert!(core.durable.load(std::sync::atomic::Ordering::Acquire) < visible.get());
+    machine.disk.fail(DiskOp::Sync, 0, Fault::Io);
+    core.flush_index(visible).expect_err("the log cannot be synced");
+    assert_eq!(core.index.backlog().sealed, sealed, "nothing was flushed");
 }
 
 /// Begins what cannot end yet.

@@ -267,7 +267,7 @@ impl Index for MemoryIndex {
         Backlog { sealed: self.lock().sealed.len(), runs: self.home.lock().runs }
     }
 
-    fn flush(&self, oldest: Revision) -> Result<(), EngineError> {
+    fn flush(&self, count: usize, oldest: Revision) -> Result<(), EngineError> {
         let mut contents = self.lock();
         let off = self.home.disk.is_off();
         let mut home = self.home.lock();
@@ -282,10 +282,11 @@ impl Index for MemoryIndex {
             }
         }
         assert_eq!(home.opened, self.session, "an index that was closed is flushed");
-        if contents.sealed.is_empty() {
+        let count = count.min(contents.sealed.len());
+        if count == 0 {
             return Ok(());
         }
-        for (key, revision, value) in contents.sealed.drain(..).flat_map(|stretch| stretch.changes) {
+        for (key, revision, value) in contents.sealed.drain(..count).flat_map(|stretch| stretch.changes) {
             home.flushed.set(key, revision, value);
         }
         home.flushed.forget(oldest);

@@ -98,8 +98,9 @@ pub(crate) trait Index: fmt::Debug + Send + Sync {
     /// How much is waiting for [`Index::flush`] and [`Index::compact`].
     fn backlog(&self) -> Backlog;
 
-    /// Makes every sealed stretch durable. The log must have been synced as far before.
-    fn flush(&self, oldest: Revision) -> Result<(), EngineError>;
+    /// Makes the oldest `count` sealed stretches durable. The log must have been synced as far before. Snapshots
+    /// from `oldest` on stay readable.
+    fn flush(&self, count: usize, oldest: Revision) -> Result<(), EngineError>;
 
     /// Does some of the merging that keeps reads fast, if any is due, and says whether it was; snapshots from
     /// `oldest` on stay readable.

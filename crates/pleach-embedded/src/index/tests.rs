@@ -221,7 +221,7 @@ fn a_snapshot_stays_the_same_through_writes_flushes_and_merges() {
         for revision in 3..8 {
             index.write(Revision::new(revision), vec![insert("b", "later"), IndexChange::Remove("a".into())]);
             index.seal();
-            index.flush(held).unwrap();
+            index.flush(usize::MAX, held).unwrap();
             index.compact(held).unwrap();
             assert_eq!(
                 contents(&*index, ReadAt::Snapshot(held)),
@@ -241,7 +241,7 @@ fn an_index_holds_after_opening_what_was_sealed_and_flushed() {
         index.write(Revision::new(1), vec![insert("a", "1")]);
         index.seal();
         index.write(Revision::new(2), vec![insert("b", "2")]);
-        index.flush(Revision::new(1)).unwrap();
+        index.flush(usize::MAX, Revision::new(1)).unwrap();
         assert_eq!(index.backlog().sealed, 0);
         drop(index);
         let index = home.open(1024 * 1024).unwrap();
@@ -256,7 +256,7 @@ fn an_index_that_was_set_aside_leaves_an_empty_one() {
         let index = home.open(1024 * 1024).unwrap();
         index.write(Revision::new(1), vec![insert("a", "1")]);
         index.seal();
-        index.flush(Revision::new(1)).unwrap();
+        index.flush(usize::MAX, Revision::new(1)).unwrap();
         drop(index);
         home.set_aside().unwrap();
         assert_eq!(contents(&*home.open(1024 * 1024).unwrap(), ReadAt::Newest), [], "{home:?}");

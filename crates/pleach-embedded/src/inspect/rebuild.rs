@@ -77,7 +77,7 @@ pub(super) fn build_index(
     writer.close()?;
     let applied = core.snapshots.visible();
     seal_index(&core, applied, core.clock.now())?;
-    core.index.flush(applied)?;
+    core.index.flush(usize::MAX, applied)?;
     progress(Progress { step: Step::BuildIndex, done: total, total });
     drop(core);
     drop(lock);

@@ -50,7 +50,7 @@ fn tamper(path: &Path, changes: impl FnOnce(&dyn Fn(u64) -> Head) -> Vec<IndexCh
     let later = Revision::new(1000);
     index.write(later, changes(&head));
     index.seal();
-    index.flush(later).unwrap();
+    index.flush(usize::MAX, later).unwrap();
     drop(index);
     let report = verify(path, &mut |_| {}).unwrap();
     assert!(report.log.is_sound());
@@ -270,7 +270,7 @@ fn a_consumer_that_the_index_has_elsewhere_is_found() {
     let other = IndexKey::consumer(BucketId(1), "invented");
     index.write(later, vec![IndexChange::Insert(place, moved.into()), IndexChange::Insert(other, state)]);
     index.seal();
-    index.flush(later).unwrap();
+    index.flush(usize::MAX, later).unwrap();
     drop(index);
     let report = verify(directory.path(), &mut |_| {}).unwrap();
     let IndexReport::Checked(check) = &report.index else { panic!("{:?}", report.index) };

@@ -339,7 +339,6 @@ pub(crate) fn take(bytes: &mut Bytes, len: usize) -> Option<Bytes> {
     (len <= bytes.len()).then(|| bytes.split_to(len))
 }
 
-
 pub(crate) fn take_u32(bytes: &mut Bytes) -> Option<u32> {
     Some(u32::from_le_bytes(take(bytes, 4)?.as_ref().try_into().ok()?))
 }

@@ -28,7 +28,7 @@ impl OldIndex {
         let insert = |(key, value): &(Bytes, Bytes)| IndexChange::Insert(key.clone(), value.clone());
         index.write(self.applied, self.pairs.iter().map(insert).collect());
         index.seal();
-        index.flush(self.applied).expect("flushed");
+        index.flush(usize::MAX, self.applied).expect("flushed");
         self.applied
     }
 }

@@ -275,7 +275,6 @@ impl Stage {
 
     /// Ends a stretch of the index, as the applier does when it has grown large.
     pub(super) fn seal(&self) -> Result<(), EngineError> {
-        self.core.sync_log()?;
         seal_index(&self.core, self.core.snapshots.visible(), self.core.clock.now())
     }
 

@@ -357,11 +357,11 @@ impl Index for LsmIndex {
         Backlog { sealed: view.sealed.len(), runs: view.levels.0[0].len() }
     }
 
-    fn flush(&self, oldest: Revision) -> Result<(), EngineError> {
+    fn flush(&self, count: usize, oldest: Revision) -> Result<(), EngineError> {
         let _flushing = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
         let sealed = self.view().sealed.clone();
         // The oldest first, so that what is on the disk is always a beginning of what was written.
-        for memtable in sealed.into_iter().rev() {
+        for memtable in sealed.into_iter().rev().take(count) {
             self.flush_one(&memtable, oldest).map_err(|error| self.shared.doubt(error))?;
             self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(memtable);
         }

@@ -113,12 +113,12 @@ fn it_answers_as_a_simple_map_of_versions_does() {
                 7 => index.seal(),
                 8 => {
                     held += dice.below(revision - held + 1);
-                    index.flush(Revision::new(held)).unwrap();
+                    index.flush(usize::MAX, Revision::new(held)).unwrap();
                 }
                 9 => drop(index.compact(Revision::new(held)).unwrap()),
                 10 => {
                     index.seal();
-                    index.flush(Revision::new(held)).unwrap();
+                    index.flush(usize::MAX, Revision::new(held)).unwrap();
                     drop(index);
                     index = open(&disk, directory.path()).unwrap();
                 }
@@ -174,7 +174,7 @@ fn readers_see_every_revision_whole_through_flushes_and_merges() {
         let keeper = scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
                 // Every revision stays readable.
-                index.flush(Revision::ZERO).unwrap();
+                index.flush(usize::MAX, Revision::ZERO).unwrap();
                 index.compact(Revision::ZERO).unwrap();
             }
         });
@@ -211,7 +211,7 @@ fn flush_stretches(disk: &Arc<dyn Disk>, directory: &Path) -> (Vec<Contents>, Re
             index.seal();
             // It may be there although it was not acknowledged.
             flushed.push(contents.clone());
-            index.flush(Revision::new(revision))?;
+            index.flush(usize::MAX, Revision::new(revision))?;
             while index.compact(Revision::new(revision))? {}
         }
         Ok(())
