@@ -86,19 +86,29 @@ impl Step {
     }
 }
 
+/// The crate whose feature is a peer that takes longer to build than all the rest: it is checked without.
+const BENCH: &str = "pleach-bench";
+
+/// Everything but that crate, with all features.
+const MOST: &str = "--workspace --exclude pleach-bench --all-features";
+
 /// The steps. All share one target directory and one profile, so that nothing is built twice.
 fn steps(metadata: &Metadata) -> Vec<Step> {
     let mut steps = vec![
         Step::cargo("format", "fmt --all --check"),
         Step { name: "tidy".into(), job: Job::Tidy },
         Step { name: "tools".into(), job: Job::Tools },
-        Step::cargo("lints", "clippy --workspace --all-targets --all-features -- -D warnings"),
+        Step::cargo("lints", &format!("clippy {MOST} --all-targets -- -D warnings")),
     ];
     steps.extend(feature_steps(metadata));
     steps.extend([
-        Step::cargo("tests", "test --workspace --all-features --all-targets"),
-        Step::cargo("doc tests", "test --workspace --all-features --doc"),
-        Step::cargo("docs", "doc --workspace --all-features --no-deps").with("RUSTDOCFLAGS", "-D warnings"),
+        Step::cargo("tests", &format!("test {MOST} --all-targets")),
+        Step::cargo("doc tests", &format!("test {MOST} --doc")),
+        Step::cargo("docs", &format!("doc {MOST} --no-deps")).with("RUSTDOCFLAGS", "-D warnings"),
+        Step::cargo("bench lints", &format!("clippy --package {BENCH} --all-targets -- -D warnings")),
+        Step::cargo("bench tests", &format!("test --package {BENCH}")),
+        // A small run checks every answer of every engine; its figures mean nothing.
+        Step::cargo("bench", &format!("run --quiet --package {BENCH} -- --small")),
     ]);
     steps
 }
@@ -107,7 +117,7 @@ fn steps(metadata: &Metadata) -> Vec<Step> {
 fn feature_steps(metadata: &Metadata) -> Vec<Step> {
     let mut steps = Vec::new();
     for package in metadata.members() {
-        if package.features.is_empty() {
+        if package.features.is_empty() || package.name == BENCH {
             continue;
         }
         let alone = format!("clippy --package {} --no-default-features", package.name);
@@ -153,8 +163,10 @@ mod tests {
                 {"name": "plain", "id": "plain", "license": "MIT", "dependencies": [], "features": {}},
                 {"name": "rich", "id": "rich", "license": "MIT", "dependencies": [],
                  "features": {"default": ["a"], "a": [], "b": []}},
+                {"name": "pleach-bench", "id": "bench", "license": "MIT", "dependencies": [],
+                 "features": {"slow": []}},
                 {"name": "foreign", "id": "foreign", "license": "MIT", "dependencies": [], "features": {"c": []}}],
-              "workspace_members": ["plain", "rich"]}"#,
+              "workspace_members": ["plain", "rich", "bench"]}"#,
         )
         .unwrap()
     }
@@ -177,14 +189,26 @@ mod tests {
         let shown: Vec<_> = steps(&sample()).iter().map(Step::shown).collect();
         for command in [
             "cargo fmt --all --check",
-            "cargo clippy --workspace --all-targets --all-features -- -D warnings",
-            "cargo test --workspace --all-features --all-targets",
-            "cargo test --workspace --all-features --doc",
-            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --all-features --no-deps",
+            "cargo clippy --workspace --exclude pleach-bench --all-features --all-targets -- -D warnings",
+            "cargo test --workspace --exclude pleach-bench --all-features --all-targets",
+            "cargo test --workspace --exclude pleach-bench --all-features --doc",
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --exclude pleach-bench --all-features --no-deps",
+            "cargo clippy --package pleach-bench --all-targets -- -D warnings",
+            "cargo test --package pleach-bench",
+            "cargo run --quiet --package pleach-bench -- --small",
             "cargo xtask tidy",
         ] {
             assert!(shown.iter().any(|step| step == command), "no step runs {command}");
         }
+    }
+
+    #[test]
+    fn the_peer_that_is_slow_to_build_is_never_built() {
+        let shown: Vec<_> = steps(&sample()).iter().map(Step::shown).collect();
+        for step in shown.iter().filter(|step| step.contains("--all-features")) {
+            assert!(step.contains("--exclude pleach-bench"), "{step}");
+        }
+        assert!(!shown.iter().any(|step| step.contains("slow")), "{shown:?}");
     }
 
     #[test]
