@@ -126,10 +126,10 @@ impl Core {
                 if head.position.len > limit {
                     return Ok(WholeHead::Elsewhere);
                 }
-                let Some(record) = self.log.read(head.position, key, head.revision)? else {
+                let Some(payload) = self.log.read_payload(head.position, key, head.revision)? else {
                     return Ok(WholeHead::Elsewhere);
                 };
-                head.payload = record.payload;
+                head.payload = payload;
                 head.inline = true;
             }
             if head.op.is_put() {
@@ -179,8 +179,8 @@ impl Core {
         let payload = match (keys_only, head.inline) {
             (true, _) => head.payload.without_value(),
             (false, true) => head.payload,
-            (false, false) => match self.log.read(head.position, &key, head.revision)? {
-                Some(record) => record.payload,
+            (false, false) => match self.log.read_payload(head.position, &key, head.revision)? {
+                Some(payload) => payload,
                 None => return Ok(None),
             },
         };
@@ -222,7 +222,7 @@ impl Core {
         Ok(Entry { key, value, revision, time, expires, op, headers })
     }
 
-    fn damaged_value(&self, position: &crate::log::Position, key: &Key) -> EngineError {
+    pub(crate) fn damaged_value(&self, position: &crate::log::Position, key: &Key) -> EngineError {
         let path = self.log.directory.join(position.segment.file_name());
         EngineError::Corrupt {
             path,

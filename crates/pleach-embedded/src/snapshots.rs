@@ -21,6 +21,8 @@ struct Held {
     open: BTreeMap<Revision, usize>,
     /// Until when a revision is held for page tokens, by the clock's elapsed time.
     leases: BTreeMap<Revision, Duration>,
+    /// No lease ends before.
+    first_end: Duration,
 }
 
 impl Snapshots {
@@ -52,6 +54,7 @@ impl Snapshots {
         let mut held = self.lock();
         held.expire(now);
         held.leases.insert(snapshot.revision, now + PAGE_LEASE);
+        held.first_end = held.first_end.min(now + PAGE_LEASE);
         if held.leases.len() > LEASES_MAX
             && let Some(idlest) =
                 held.leases.iter().min_by_key(|(_, until)| **until).map(|(revision, _)| *revision)
@@ -92,7 +95,10 @@ impl Snapshots {
 
 impl Held {
     fn expire(&mut self, now: Duration) {
-        self.leases.retain(|_, until| now < *until);
+        if now >= self.first_end {
+            self.leases.retain(|_, until| now < *until);
+            self.first_end = self.leases.values().min().copied().unwrap_or(Duration::MAX);
+        }
     }
 }
 

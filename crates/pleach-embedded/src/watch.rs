@@ -1,18 +1,22 @@
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use futures_util::{StreamExt, stream};
+use blocking::Task;
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
 use pleach_engine::{
-    BatchPart, Change, Direction, EngineError, Entry, Key, Revision, ScanQuery, Selection, WatchEvent,
-    WatchQuery, WatchStart, WatchStream,
+    BatchPart, BucketConfig, Change, Direction, EngineError, Entry, Key, Revision, ScanQuery, Selection,
+    WatchEvent, WatchQuery, WatchStart, WatchStream,
 };
 use tokio::sync::watch;
 
 use crate::catalog::Bucket;
 use crate::core::Core;
-use crate::feed::{Logged, Recent};
+use crate::feed::Recent;
 use crate::index::Head;
-use crate::log::{FrameKind, LogReader, Record, RecordKind};
+use crate::log::{Frame, FrameKind, LogReader, Record, RecordKind};
 use crate::scan::{HeadScan, Step};
 
 /// How many heads, or commits, a watch takes up at a time.
@@ -30,8 +34,57 @@ pub(crate) struct Watch {
     next: Revision,
     initial: Option<Initial>,
     reader: Option<LogReader>,
+    /// A chunk of the log that is being read while the one before it is delivered.
+    ahead: Option<Task<(LogReader, Result<LogChunk, EngineError>)>>,
     ready: VecDeque<Ready>,
-    ended: bool,
+}
+
+/// The events of a watch, which belongs to whoever is at work on it.
+struct WatchEvents {
+    state: State,
+}
+
+enum State {
+    Ready(Box<Watch>),
+    /// More is being read, or waited for.
+    Filling(BoxFuture<'static, (Box<Watch>, Result<(), EngineError>)>),
+    Ended,
+}
+
+impl Stream for WatchEvents {
+    type Item = Result<WatchEvent, EngineError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match &mut self.state {
+                State::Ended => return Poll::Ready(None),
+                State::Ready(watch) => {
+                    if let Some(ready) = watch.ready.pop_front() {
+                        let event = watch.deliver(ready);
+                        if event.is_err() {
+                            self.state = State::Ended;
+                        }
+                        return Poll::Ready(Some(event));
+                    }
+                }
+                State::Filling(filling) => {
+                    let (watch, filled) = ready!(filling.as_mut().poll(context));
+                    if let Err(error) = filled {
+                        self.state = State::Ended;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                    self.state = State::Ready(watch);
+                    continue;
+                }
+            }
+            if let State::Ready(mut watch) = std::mem::replace(&mut self.state, State::Ended) {
+                self.state = State::Filling(Box::pin(async move {
+                    let filled = watch.fill().await;
+                    (watch, filled)
+                }));
+            }
+        }
+    }
 }
 
 /// What is there when a watch begins and has yet to be delivered. Between chunks the snapshot is only leased,
@@ -46,10 +99,10 @@ struct Initial {
 
 /// Something to be delivered.
 enum Ready {
-    Initial(Entry),
+    Change(Change),
     InitialDone(Revision),
-    /// A record as it is stored: values are decompressed only when they are delivered.
-    Record(Record, BatchPart),
+    /// A record whose value is compressed, and is decompressed only when it is delivered.
+    Compressed(Record, BatchPart),
 }
 
 /// Counts as a watch of its bucket while it lives.
@@ -93,42 +146,22 @@ impl Watch {
             core.snapshots.lease(&snapshot, core.elapsed());
             Initial { revision: visible, last: None, rest: None }
         });
-        let core = Arc::clone(core);
-        let ready = VecDeque::new();
-        let watch = Self { core, subscription, query, next, initial, reader: None, ready, ended: false };
-        let events = stream::unfold(watch, |mut watch| async {
-            let event = watch.event().await?;
-            watch.ended = event.is_err();
-            Some((event, watch))
-        });
-        // Fused, so that asking after the end is no mistake.
-        Ok(Box::pin(events.fuse()))
-    }
-
-    async fn event(&mut self) -> Option<Result<WatchEvent, EngineError>> {
-        loop {
-            if self.ended {
-                return None;
-            }
-            if let Some(ready) = self.ready.pop_front() {
-                return Some(self.deliver(ready));
-            }
-            if let Err(error) = self.fill().await {
-                return Some(Err(error));
-            }
-        }
+        let (core, ready) = (Arc::clone(core), VecDeque::new());
+        let (reader, ahead) = (None, None);
+        let watch = Self { core, subscription, query, next, initial, reader, ahead, ready };
+        Ok(Box::pin(WatchEvents { state: State::Ready(Box::new(watch)) }))
     }
 
     fn deliver(&self, ready: Ready) -> Result<WatchEvent, EngineError> {
-        let (entry, batch) = match ready {
-            Ready::Initial(entry) => (entry, BatchPart::SINGLE),
-            Ready::InitialDone(revision) => return Ok(WatchEvent::InitialDone { revision }),
-            Ready::Record(record, batch) => {
+        match ready {
+            Ready::Change(change) => Ok(WatchEvent::Change(change)),
+            Ready::InitialDone(revision) => Ok(WatchEvent::InitialDone { revision }),
+            Ready::Compressed(record, batch) => {
                 let config = self.subscription.bucket.config();
-                (self.core.record_entry(&config, record)?, batch)
+                let entry = self.core.record_entry(&config, record)?;
+                Ok(WatchEvent::Change(Change { entry, batch }))
             }
-        };
-        Ok(WatchEvent::Change(Change { entry, batch }))
+        }
     }
 
     /// Makes at least one event ready, or waits until there may be one.
@@ -148,8 +181,16 @@ impl Watch {
                 tip.map_err(|_| EngineError::Closed)
             }
             Recent::Commits(commits) => {
-                self.reader = None;
-                commits.iter().for_each(|commit| self.take_up(commit));
+                (self.reader, self.ahead) = (None, None);
+                let config = self.subscription.bucket.config();
+                for commit in &commits {
+                    self.take_up(
+                        &config,
+                        commit.last,
+                        commit.size,
+                        commit.records.iter().map(|(_, record)| record.clone()),
+                    )?;
+                }
                 Ok(())
             }
             Recent::Behind(ring) => self.fill_from_log(ring).await,
@@ -161,7 +202,8 @@ impl Watch {
         let bucket = Arc::clone(&self.subscription.bucket);
         let revision = initial.revision;
         let chunk = blocking::unblock(move || initial.chunk(&core, &bucket, &query)).await?;
-        self.ready.extend(chunk.entries.into_iter().map(Ready::Initial));
+        let change = |entry| Ready::Change(Change { entry, batch: BatchPart::SINGLE });
+        self.ready.extend(chunk.entries.into_iter().map(change));
         self.initial = chunk.rest;
         if self.initial.is_none() {
             self.ready.push_back(Ready::InitialDone(revision));
@@ -169,16 +211,15 @@ impl Watch {
         Ok(())
     }
 
-    /// Reads a chunk of the log, up to where the ring begins.
+    /// Takes up a chunk of the log, up to where the ring begins, and has the next one read meanwhile.
     async fn fill_from_log(&mut self, ring: Revision) -> Result<(), EngineError> {
         let bucket = Arc::clone(&self.subscription.bucket);
         let new = || LogReader::of_bucket(&self.core.log, bucket.id, self.next);
-        let mut reader = self.reader.take().unwrap_or_else(new);
-        let (reader, chunk) = blocking::unblock(move || {
-            let chunk = LogChunk::read(&mut reader, ring);
-            (reader, chunk)
-        })
-        .await;
+        let ahead = self.ahead.take();
+        let (reader, chunk) = match ahead {
+            Some(ahead) => ahead.await,
+            None => read_ahead(self.reader.take().unwrap_or_else(new), ring).await,
+        };
         // After it was read: changes are cleaned out of the log only after the floor was raised above them.
         let oldest = bucket.feed_floor();
         if self.next < oldest {
@@ -186,15 +227,29 @@ impl Watch {
         }
         let chunk = chunk?;
         // One that has seen more than readers may see is of no use: what it passed over comes again.
-        self.reader = Some(reader).filter(|reader| reader.reached() <= ring);
-        chunk.commits.iter().for_each(|commit| self.take_up(commit));
+        let reader = Some(reader).filter(|reader| reader.reached() <= chunk.until);
+        match reader {
+            Some(reader) if chunk.next < ring => self.ahead = Some(read_ahead(reader, ring)),
+            reader => self.reader = reader,
+        }
+        let config = bucket.config();
+        for frame in chunk.frames {
+            let (last, size) = (frame.header.last(), frame.header.size);
+            self.take_up(&config, last, size, frame.records.into_iter().map(|(_, record)| record))?;
+        }
         self.next = self.next.max(chunk.next);
         Ok(())
     }
 
-    /// Makes the changes of a commit ready that the watch is about.
-    fn take_up(&mut self, commit: &Logged) {
-        for (_, record) in &commit.records {
+    /// Makes the changes of a commit of `size` records ready that the watch is about.
+    fn take_up(
+        &mut self,
+        config: &BucketConfig,
+        last: Revision,
+        size: u16,
+        records: impl Iterator<Item = Record>,
+    ) -> Result<(), EngineError> {
+        for record in records {
             if record.revision < self.next
                 || record.kind == RecordKind::Compact
                 || !self.query.matches(&record.key)
@@ -204,12 +259,24 @@ impl Watch {
             let batch = match record.kind {
                 // Expiries are logged together for speed; nobody committed them together.
                 RecordKind::Expire => BatchPart::SINGLE,
-                _ => BatchPart { index: record.index, size: commit.size },
+                _ => BatchPart { index: record.index, size },
             };
-            self.ready.push_back(Ready::Record(record.clone(), batch));
+            self.ready.push_back(match record.payload.raw_len {
+                Some(_) => Ready::Compressed(record, batch),
+                None => Ready::Change(Change { entry: self.core.record_entry(config, record)?, batch }),
+            });
         }
-        self.next = self.next.max(commit.last.next());
+        self.next = self.next.max(last.next());
+        Ok(())
     }
+}
+
+/// Begins to read a chunk of the log.
+fn read_ahead(mut reader: LogReader, until: Revision) -> Task<(LogReader, Result<LogChunk, EngineError>)> {
+    blocking::unblock(move || {
+        let chunk = LogChunk::read(&mut reader, until);
+        (reader, chunk)
+    })
 }
 
 /// Some of what is there when a watch begins.
@@ -270,17 +337,19 @@ impl Initial {
 
 /// Some commits of the log.
 struct LogChunk {
-    commits: Vec<Logged>,
+    frames: Vec<Frame>,
+    /// Readers saw everything before this revision when it was read.
+    until: Revision,
     /// Everything of the bucket before this revision was read.
     next: Revision,
 }
 
 impl LogChunk {
     fn read(reader: &mut LogReader, until: Revision) -> Result<Self, EngineError> {
-        let mut chunk = Self { commits: Vec::new(), next: reader.reached() };
+        let mut chunk = Self { frames: Vec::new(), until, next: reader.reached() };
         let mut bytes = 0;
         while bytes < CHUNK_BYTES_MAX && chunk.next < until {
-            let Some((segment, frame)) = reader.next()? else {
+            let Some((_, frame)) = reader.next()? else {
                 chunk.next = reader.reached().min(until);
                 if chunk.next >= until {
                     break;
@@ -297,7 +366,7 @@ impl LogChunk {
             bytes += usize::try_from(frame.header.frame_len()).unwrap_or(usize::MAX);
             chunk.next = reader.reached();
             if frame.header.kind == FrameKind::Commit {
-                chunk.commits.push(Logged::from_frame(frame, segment));
+                chunk.frames.push(frame);
             }
         }
         Ok(chunk)

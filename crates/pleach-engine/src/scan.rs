@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::{EngineError, Entry, Key, KeyRange, Revision, Selection, Timestamp};
+use crate::{EngineError, Entry, Key, KeyFilter, KeyRange, Revision, Selection, Timestamp};
 
 /// The most entries in one page.
 pub const PAGE_ENTRIES_MAX: usize = 10_000;
@@ -77,8 +77,22 @@ impl ScanQuery {
 
     /// Tells queries apart, so that a token is not used with another one. The limit may change.
     pub fn digest(&self) -> u32 {
-        let text = format!("{:?} {:?} {}", self.selection, self.direction, self.keys_only);
-        crc32fast::hash(text.as_bytes())
+        let mut hasher = crc32fast::Hasher::new();
+        for bound in [&self.selection.range.start, &self.selection.range.end] {
+            let (kind, key) = match bound {
+                Bound::Unbounded => (0, &[][..]),
+                Bound::Included(key) => (1, &key[..]),
+                Bound::Excluded(key) => (2, &key[..]),
+            };
+            hasher.update(&[kind]);
+            hasher.update(&(key.len() as u64).to_le_bytes());
+            hasher.update(key);
+        }
+        let backward = self.direction == Direction::Backward;
+        let filter = self.selection.filter.as_ref().map_or("", KeyFilter::as_str);
+        hasher.update(&[u8::from(backward), u8::from(self.keys_only)]);
+        hasher.update(filter.as_bytes());
+        hasher.finalize()
     }
 }
 

@@ -305,7 +305,38 @@ impl Record {
 
     /// Reads a record that fills `bytes`. None means that the bytes are damaged.
     pub(crate) fn decode(bytes: &Bytes, revision: Revision, binding: u32) -> Option<Self> {
-        if Self::peek_len(bytes)? != bytes.len() {
+        let fields = RecordFields::parse(bytes, binding)?;
+        let key = Key::parse_reserved(std::str::from_utf8(fields.key).ok()?).ok()?;
+        let payload = Payload::decode(fields.payload, fields.flags, |value| bytes.slice_ref(value))?;
+        let RecordFields { kind, time, index, flags, expires, .. } = fields;
+        let faded = flags & FLAG_FADED != 0;
+        Some(Self { kind, key, revision, time, expires, payload, index, faded })
+    }
+
+    /// Reads the payload alone of a record that fills `bytes` and must be of `key`. None means damage.
+    pub(crate) fn decode_payload(bytes: &Bytes, key: &Key, binding: u32) -> Option<Payload> {
+        let fields = RecordFields::parse(bytes, binding)?;
+        if fields.key != key.as_bytes() {
+            return None;
+        }
+        Payload::decode(fields.payload, fields.flags, |value| bytes.slice_ref(value))
+    }
+}
+
+/// The parts of a record, still in its bytes.
+struct RecordFields<'a> {
+    kind: RecordKind,
+    time: Timestamp,
+    index: u16,
+    flags: u8,
+    expires: Option<Timestamp>,
+    key: &'a [u8],
+    payload: Fields<'a>,
+}
+
+impl<'a> RecordFields<'a> {
+    fn parse(bytes: &'a [u8], binding: u32) -> Option<Self> {
+        if Record::peek_len(bytes)? != bytes.len() {
             return None;
         }
         let mut fields = Fields(bytes);
@@ -321,11 +352,8 @@ impl Record {
         let key_len = fields.u16()?;
         let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(fields.u64()?) };
         let key = fields.take(key_len.into())?;
-        let key = Key::parse_reserved(std::str::from_utf8(key).ok()?).ok()?;
-        let payload = Payload::decode(fields, flags, |value| bytes.slice_ref(value))?;
         let expires = expires.map(Timestamp::from_micros);
-        let faded = flags & FLAG_FADED != 0;
-        Some(Self { kind, key, revision, time, expires, payload, index, faded })
+        Some(Self { kind, time, index, flags, expires, key, payload: fields })
     }
 }
 

@@ -210,6 +210,7 @@ impl TableSource {
     fn advance(&mut self) -> Result<(), EngineError> {
         let Some((table, block, version)) = self.at else { return Ok(()) };
         match self.direction {
+            Direction::Forward if version + 1 < self.block.count() => self.load(table, block, version + 1),
             Direction::Forward => self.enter(table, block, version + 1),
             Direction::Backward => self.step_back(),
         }
