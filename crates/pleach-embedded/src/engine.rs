@@ -247,6 +247,7 @@ fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineErro
         Some(writer) if !core.health.is_poisoned() => finish(core, writer),
         _ => Ok(()),
     };
+    crate::status::leave(core);
     drop(lock);
     finished
 }
@@ -317,6 +318,7 @@ impl Engine for EmbeddedEngine {
         let bucket = self.open_bucket(bucket)?;
         let config = bucket.config();
         let batch = batch.check(&bucket.name, &config, &CAPABILITIES)?;
+        let _waiting = self.core.meters.put(bucket.id, &batch);
         let room = self.queue.room(batch.bytes()).await;
         let permit = room.map_err(|closed| self.core.health.check_writable().err().unwrap_or(closed))?;
         self.ask(|reply| Request::Commit { bucket, config, batch, reply, permit }).await
@@ -324,6 +326,7 @@ impl Engine for EmbeddedEngine {
 
     async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
         let bucket = self.open_bucket(bucket)?;
+        let _timed = self.core.meters.get(bucket.id, key);
         let config = bucket.config();
         for _ in 0..LOOKS_MAX {
             let visible = self.core.snapshots.visible();
@@ -382,6 +385,7 @@ impl Engine for EmbeddedEngine {
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
         let bucket = self.open_bucket(bucket)?;
         query.check()?;
+        let _timed = self.core.meters.scan();
         let (snapshot, now, last) = self.snapshot_for(&bucket, &query)?;
         let revision = snapshot.revision;
         let range = query.range_after(last.as_ref());

@@ -43,6 +43,7 @@ mod index;
 pub mod inspect;
 mod lock;
 mod log;
+mod meters;
 mod pressure;
 mod random;
 mod reaper;
@@ -59,4 +60,8 @@ mod watch;
 pub use engine::EmbeddedEngine;
 pub use pressure::StallCause;
 pub use settings::Settings;
-pub use status::{IndexStatus, LogStatus, Stall, Status};
+pub use status::{
+    Amplification, BucketUsage, CommitStatus, ConsumerLag, DiskStatus, HeldSnapshot, HotSpot, HotStatus,
+    IndexStatus, Latency, LevelStatus, LogStatus, MemoryStatus, Operations, ProcessStatus, Rates,
+    STATUS_FILE_NAME, Stall, Status, last_status,
+};

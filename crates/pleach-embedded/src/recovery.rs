@@ -16,6 +16,7 @@ use crate::identity;
 use crate::index::{Index, IndexDirectory, IndexHome, IndexKey, Meta, ReadAt, bucket_of};
 use crate::lock::DirectoryLock;
 use crate::log::{BucketId, Log, LogReader, LogWriter, Segment, StoreId, Tail};
+use crate::meters::Meters;
 use crate::pressure::Pressure;
 use crate::settings::Settings;
 use crate::signal::Signal;
@@ -82,6 +83,7 @@ pub(crate) fn open_locked(
     let store = identity::load_or_create(&*media.disk, directory)?;
     let disk = Arc::new(FilePool::new(media.disk, OPEN_FILES_MAX));
     let log = Arc::new(Log::open(disk, &log_directory, store)?);
+    log.syncs.set_clock(&clock);
     let mut view = View::open(&*media.index, store, settings.cache_bytes)?;
     if view.is_stale(&log) {
         drop(view);
@@ -116,6 +118,7 @@ pub(crate) fn open_locked(
         unsealed_log: AtomicU64::new(0),
         written_log: AtomicU64::new(0),
         cleaned: Cleaned::default(),
+        meters: Meters::new(&clock),
         pressure: Pressure::default(),
         built_over: view.built_over.unwrap_or_else(|| index_at(&log)),
         sealed: AtomicU64::new(view.applied.get()),
@@ -126,6 +129,7 @@ pub(crate) fn open_locked(
         upkeep: Signal::default(),
         reaper: Signal::default(),
         cleaner: Signal::default(),
+        reporter: Signal::default(),
         settings: settings.clone(),
     };
     let applied = view.applied;

@@ -16,7 +16,7 @@ use lsm_tree::{AbstractTree, AnyTree, Cache, Config, Guard, Memtable, SequenceNu
 use pleach_engine::{EngineError, Revision};
 
 use self::seal::{CHECKED_BYTES, Seal};
-use super::{Backlog, Index, IndexChange, IndexIter, ReadAt};
+use super::{Backlog, Index, IndexChange, IndexIter, IndexStats, LevelStats, ReadAt};
 use crate::disk::io_error;
 
 /// The index as a log-structured merge tree.
@@ -149,6 +149,21 @@ impl Index for LsmIndex {
         self.tree.compact(strategy, watermark(oldest)).map_err(|error| self.doubt.raise(&error))?;
         self.renew_seal();
         Ok(())
+    }
+
+    fn stats(&self) -> IndexStats {
+        let count = |number: usize| number as u64;
+        let level =
+            |at| self.tree.level_table_count(at).map(|tables| LevelStats { tables: count(tables), bytes: 0 });
+        IndexStats {
+            tables: count(self.tree.table_count()),
+            table_bytes: self.tree.disk_space(),
+            entries: count(self.tree.approximate_len()),
+            tombstones: self.tree.tombstone_count(),
+            memory_bytes: self.tree.version_memtable_size_sum(),
+            levels: (0..).map_while(level).collect(),
+            ..IndexStats::default()
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use pleach_engine::{EngineError, Revision};
 
-use super::{Backlog, Index, IndexChange, IndexHome, IndexIter, ReadAt};
+use super::{Backlog, Index, IndexChange, IndexHome, IndexIter, IndexStats, ReadAt};
 use crate::faults::SimDisk;
 
 /// So many flushed runs are merged into one.
@@ -239,6 +239,10 @@ impl Index for MemoryIndex {
 
     fn backlog(&self) -> Backlog {
         Backlog { sealed: self.lock().sealed.len(), runs: self.home.lock().runs }
+    }
+
+    fn stats(&self) -> IndexStats {
+        IndexStats { tables: self.backlog().runs as u64, ..IndexStats::default() }
     }
 
     fn flush(&self, oldest: Revision) -> Result<(), EngineError> {

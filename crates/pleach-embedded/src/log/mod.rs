@@ -29,6 +29,7 @@ pub(crate) use tail::Tail;
 pub(crate) use writer::{LogWriter, WriteError};
 
 use crate::disk::{Disk, io_error};
+use crate::meters::Stopwatch;
 
 /// A small log has small segments, so that little of it waits for a segment to be finished: this part of it.
 const SEGMENTS_AT_LEAST: u64 = 32;
@@ -135,6 +136,8 @@ pub(crate) struct Log {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) directory: PathBuf,
     pub(crate) store: StoreId,
+    /// Times how long it takes to sync what was written.
+    pub(crate) syncs: Stopwatch,
     segments: RwLock<Segments>,
 }
 
@@ -164,7 +167,8 @@ impl Log {
             found.push(Arc::new(segment));
         }
         let segments = chain::link(found, directory)?;
-        Ok(Self { disk, directory: directory.into(), store, segments: RwLock::new(segments) })
+        let (syncs, segments) = (Stopwatch::default(), RwLock::new(segments));
+        Ok(Self { disk, directory: directory.into(), store, syncs, segments })
     }
 
     /// Removes what interrupted work has left: segments that never got their name.

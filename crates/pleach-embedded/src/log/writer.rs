@@ -207,7 +207,10 @@ impl LogWriter {
         if self.durable.load(Ordering::Acquire) >= self.written.get() {
             return Ok(());
         }
-        self.segment.sync().map_err(|error| self.poison(error))?;
+        let timed = self.log.syncs.start();
+        let synced = self.segment.sync();
+        drop(timed);
+        synced.map_err(|error| self.poison(error))?;
         self.durable.fetch_max(self.written.get(), Ordering::AcqRel);
         Ok(())
     }
