@@ -33,6 +33,7 @@ mod commit;
 mod consumers;
 mod core;
 mod disk;
+pub mod doctor;
 mod engine;
 #[cfg(test)]
 mod faults;
@@ -63,5 +64,5 @@ pub use settings::Settings;
 pub use status::{
     Amplification, BucketUsage, CommitStatus, ConsumerLag, DiskStatus, HeldSnapshot, HotSpot, HotStatus,
     IndexStatus, Latency, LevelStatus, LogStatus, MemoryStatus, Operations, ProcessStatus, Rates,
-    STATUS_FILE_NAME, Stall, Status, last_status,
+    STATUS_FILE_NAME, Stall, Status, holder, last_status,
 };

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +12,7 @@ use super::{
     Status,
 };
 use crate::catalog::Bucket;
+use crate::consumers::Consumer;
 use crate::core::Core;
 use crate::index::IndexStats;
 use crate::log::{BucketId, Segment};
@@ -290,33 +291,25 @@ fn buckets(core: &Core, segments: &[Arc<Segment>]) -> (u64, Vec<BucketUsage>) {
 
 /// How many consumers there are, and those furthest behind.
 fn consumers(core: &Core, segments: &[Arc<Segment>]) -> (u64, Vec<ConsumerLag>) {
-    let now = core.clock.now();
-    let (mut count, mut behind) = (0, BTreeMap::new());
+    let (mut count, mut behind) = (0, Vec::new());
     for bucket in core.catalog.all().into_iter().filter(|bucket| bucket.consumers.len() > 0) {
-        for consumer in bucket.consumers.all() {
-            count += 1;
-            let revisions = (bucket.last().get() + 1).saturating_sub(consumer.info.next.get());
-            let name = consumer.info.name.to_string();
-            behind.insert(
-                (std::cmp::Reverse(revisions), bucket.name.to_string(), name),
-                (Arc::clone(&bucket), consumer),
-            );
-            if behind.len() > CONSUMERS_MAX {
-                behind.pop_last();
-            }
-        }
+        let after = bucket.last().get() + 1;
+        let all = bucket.consumers.all();
+        count += all.len() as u64;
+        let lag = |consumer: &Consumer| after.saturating_sub(consumer.info.next.get());
+        behind.extend(all.into_iter().map(|consumer| (lag(&consumer), Arc::clone(&bucket), consumer)));
+        behind.sort_by_key(|(revisions, ..)| std::cmp::Reverse(*revisions));
+        behind.truncate(CONSUMERS_MAX);
     }
-    let lag = |((revisions, bucket_name, name), (bucket, consumer)): (
-        (std::cmp::Reverse<u64>, String, String),
-        (Arc<Bucket>, crate::consumers::Consumer),
-    )| {
+    let now = core.clock.now();
+    let lag = |(revisions, bucket, consumer): (u64, Arc<Bucket>, Consumer)| {
         let next = consumer.info.next;
         let summaries = segments.iter().filter_map(|segment| segment.footer()?.buckets.get(&bucket.id));
         ConsumerLag {
-            bucket: bucket_name,
-            name,
+            bucket: bucket.name.to_string(),
+            name: consumer.info.name.to_string(),
             next,
-            revisions: revisions.0,
+            revisions,
             bytes: summaries.filter(|summary| summary.last >= next).map(|summary| summary.bytes).sum(),
             bytes_max: core.settings.consumer_bytes,
             lost: next < bucket.feed_floor(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Status;
 use super::reporter::REPORT_INTERVAL;
 use crate::core::Core;
+use crate::lock;
 
 /// The file in a store's directory in which the process that has it open says how it is doing. A hint for people,
 /// never synced and never relied upon: whatever is wrong with it is the same as if it were not there.
@@ -39,6 +40,19 @@ pub fn last_status(directory: impl AsRef<Path>) -> Option<Status> {
     file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
     let Read { v, status } = serde_json::from_slice(&bytes).ok()?;
     (v == VERSION).then_some(status)
+}
+
+/// Who has the store in `directory` open, such as `process 4711 (shop)`; none if nobody has. For an instant this looks to
+/// others as if someone had.
+pub fn holder(directory: impl AsRef<Path>) -> Option<String> {
+    lock::holder_of(directory.as_ref())
+}
+
+impl Status {
+    /// Whether it comes from the process that `holder` describes, as [`holder`] does.
+    pub fn is_from(&self, holder: &str) -> bool {
+        holder.strip_prefix(&lock::process_text(self.process.id)).is_some_and(|rest| rest.starts_with(' '))
+    }
 }
 
 /// Writes the status of a store for others to read, so that they find the old one or the new one whole.

@@ -4,6 +4,7 @@
 
 mod collect;
 mod file;
+mod history;
 mod reporter;
 mod serial;
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pressure::StallCause;
 pub(crate) use file::leave;
-pub use file::{STATUS_FILE_NAME, last_status};
+pub use file::{STATUS_FILE_NAME, holder, last_status};
 pub(crate) use reporter::Reporter;
 use serial::{moment, seconds, seconds_each, seconds_or_none};
 

@@ -29,6 +29,7 @@ pub(crate) struct Reporter {
 impl Reporter {
     pub(crate) fn new(core: Arc<Core>) -> Self {
         let halved = core.elapsed();
+        core.meters.recent.add(Status::sample(&core), || Status::latencies(&core));
         Self { core, syncs: Counts::default(), halved, reported: None }
     }
 
