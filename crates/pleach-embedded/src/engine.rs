@@ -128,9 +128,10 @@ impl EmbeddedEngine {
         blocking::unblock(move || clean(&core, &mut || {})).await
     }
 
-    /// [`EmbeddedEngine::clean`] and then [`Engine::close`], on this thread; `tell` is called now and then.
-    pub(crate) fn clean_and_close(&self, tell: &mut dyn FnMut(Status)) -> Result<Status, EngineError> {
-        clean(&self.core, &mut || tell(self.status()))?;
+    /// [`EmbeddedEngine::clean`] and then [`Engine::close`], on this thread; `tell` hears now and then how many bytes
+    /// cleaning has read.
+    pub(crate) fn clean_and_close(&self, tell: &mut dyn FnMut(u64)) -> Result<Status, EngineError> {
+        clean(&self.core, &mut || tell(self.core.cleaned.bytes().0))?;
         let status = self.status();
         close(&self.core, &self.running)?;
         Ok(status)

@@ -35,11 +35,12 @@ pub struct Status {
     pub revision: Revision,
     /// The process that has the store open.
     pub process: ProcessStatus,
-    /// Point reads. Their times are those of a sample: about one of sixty-four is timed.
+    /// Point reads. Their times are those of a sample: the first of each thread, and then
+    /// about one of 256.
     pub gets: Operations,
     /// Scans, page by page.
     pub scans: Operations,
-    /// Commits, from the call to the answer; `records` of them were put, deleted or purged.
+    /// Commits, from the call to the answer, whatever it was. A batch is one.
     pub puts: Operations,
     /// How many records commits were to write.
     pub records: u64,
