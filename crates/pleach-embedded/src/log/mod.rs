@@ -15,7 +15,7 @@ mod writer;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use pleach_engine::{EngineError, Key, Revision};
 
@@ -139,6 +139,8 @@ pub(crate) struct Log {
     /// Times how long it takes to sync what was written.
     pub(crate) syncs: Stopwatch,
     segments: RwLock<Segments>,
+    /// What the segment that is being written holds of each bucket, for whoever wants to know.
+    unfinished: Mutex<HashMap<BucketId, BucketSummary>>,
 }
 
 #[derive(Debug, Default)]
@@ -167,8 +169,8 @@ impl Log {
             found.push(Arc::new(segment));
         }
         let segments = chain::link(found, directory)?;
-        let (syncs, segments) = (Stopwatch::default(), RwLock::new(segments));
-        Ok(Self { disk, directory: directory.into(), store, syncs, segments })
+        let (syncs, segments, unfinished) = (Stopwatch::default(), RwLock::new(segments), Mutex::default());
+        Ok(Self { disk, directory: directory.into(), store, syncs, segments, unfinished })
     }
 
     /// Removes what interrupted work has left: segments that never got their name.
@@ -188,6 +190,11 @@ impl Log {
     pub(crate) fn segment_bytes(&self, limit: u64) -> u64 {
         let bytes: u64 = self.lock_read().current.values().map(|segment| segment.len()).sum();
         (bytes / SEGMENTS_AT_LEAST).max(SEGMENT_BYTES_MIN).min(limit)
+    }
+
+    /// What the segment that is being written holds of each bucket.
+    pub(crate) fn unfinished(&self) -> MutexGuard<'_, HashMap<BucketId, BucketSummary>> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The segments, oldest first.

@@ -255,7 +255,8 @@ fn oldest_snapshot(core: &Core) -> Option<HeldSnapshot> {
 
 /// How many buckets there are, and the largest.
 fn buckets(core: &Core, segments: &[Arc<Segment>]) -> (u64, Vec<BucketUsage>) {
-    let mut held = HashMap::<BucketId, (u64, u64)>::new();
+    let mut held: HashMap<BucketId, (u64, u64)> =
+        core.log.unfinished().iter().map(|(id, summary)| (*id, (summary.records, summary.bytes))).collect();
     for (id, summary) in segments.iter().filter_map(|segment| segment.footer()).flat_map(|one| &one.buckets) {
         let (records, bytes) = held.entry(*id).or_default();
         (*records, *bytes) = (*records + summary.records, *bytes + summary.bytes);

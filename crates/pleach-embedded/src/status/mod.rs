@@ -289,14 +289,14 @@ pub struct HeldSnapshot {
     pub age: Duration,
 }
 
-/// What a bucket takes of the log. What is in the segment that is being written is not counted.
+/// What a bucket takes of the log. What is in the segment that is being written is taken to be live.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BucketUsage {
     /// Its name.
     pub name: String,
-    /// Its records in finished segments, dead ones included.
+    /// Its records, dead ones included.
     pub records: u64,
     /// Their bytes.
     pub bytes: u64,

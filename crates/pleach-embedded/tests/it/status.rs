@@ -64,6 +64,7 @@ fn operations_are_counted_and_timed() {
     assert_eq!(status.hot.get_keys.iter().map(|spot| spot.key.as_str()).collect::<Vec<_>>(), ["k.1"]);
     let buckets: Vec<_> = status.buckets.iter().map(|one| (one.name.as_str(), one.buffered)).collect();
     assert_eq!(buckets, [("b", false), ("quick", true)]);
+    assert!(status.buckets[0].records == 11 && status.buckets[0].bytes > 300, "{:?}", status.buckets);
     assert_eq!((status.closed, &status.read_only), (false, &None));
     assert!(status.disk.is_none_or(|disk| disk.free_bytes <= disk.bytes));
     block_on(engine.close()).expect("closed");
