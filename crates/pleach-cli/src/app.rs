@@ -26,6 +26,13 @@ impl App {
         Self { url, store: None, output }
     }
 
+    /// Works on the store at `url`, if one is named.
+    pub(crate) fn name_store(&mut self, url: Option<&str>) {
+        if let Some(url) = url.filter(|url| !url.is_empty()) {
+            self.url = url.to_owned();
+        }
+    }
+
     /// Opens the store, which must be there.
     pub(crate) async fn store(&mut self) -> anyhow::Result<Store> {
         if let (None, StoreUrl::File(path)) = (&self.store, StoreUrl::parse(&self.url).map_err(Error::Url)?) {

@@ -2,8 +2,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands::{
-    bucket, clean, compact, completions, consumer, export, get, help, history, import, ls, rebuild, remove,
-    revert, salvage, verify, watch, write,
+    bucket, clean, compact, completions, consumer, doctor, export, get, help, history, import, ls, rebuild,
+    remove, revert, salvage, status, verify, watch, write,
 };
 use crate::output::{ColorChoice, Form, Output};
 
@@ -76,6 +76,8 @@ pub(crate) enum Command {
     /// Lists, describes, moves and deletes consumers: places in the changes of a bucket
     #[command(subcommand, arg_required_else_help = true)]
     Consumer(consumer::ConsumerCommand),
+    Status(status::StatusArgs),
+    Doctor(doctor::DoctorArgs),
     Verify(verify::VerifyArgs),
     Rebuild(rebuild::RebuildArgs),
     Salvage(salvage::SalvageArgs),
@@ -116,6 +118,8 @@ impl Command {
         match self {
             Self::Kv(command) => command.run(app).await,
             Self::Consumer(command) => command.run(app).await,
+            Self::Status(args) => args.run(app).await,
+            Self::Doctor(args) => args.run(app).await,
             Self::Verify(args) => args.run(app),
             Self::Rebuild(args) => args.run(app),
             Self::Salvage(args) => args.run(app),

@@ -2,6 +2,7 @@
 
 mod app;
 mod args;
+mod chart;
 mod commands;
 mod exit;
 mod failure;

@@ -37,7 +37,8 @@ impl Table {
         lines.try_for_each(|line| output.line(line))
     }
 
-    fn lines(&self) -> Vec<String> {
+    /// It line by line, the headings first.
+    pub(crate) fn lines(&self) -> Vec<String> {
         let headings: Vec<String> = self.columns.iter().map(|column| column.heading().to_owned()).collect();
         let all = || std::iter::once(&headings).chain(&self.rows);
         let width =

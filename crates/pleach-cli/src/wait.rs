@@ -76,6 +76,18 @@ pub(crate) fn next<S: Stream + Unpin>(
     }
 }
 
+/// Sleeps; says whether nobody asked to stop meanwhile.
+pub(crate) fn sleep(time: Duration, interrupt: &Interrupt) -> bool {
+    let clock = SystemClock::new();
+    while !interrupt.has_come() {
+        match time.saturating_sub(clock.elapsed()) {
+            Duration::ZERO => return true,
+            left => thread::park_timeout(left),
+        }
+    }
+    false
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {

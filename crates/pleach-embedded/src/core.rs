@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,9 +8,11 @@ use bytes::Bytes;
 use pleach_engine::{BucketConfig, Clock, EngineError, Entry, Key, Op, Revision, SteadyClock, Timestamp};
 
 use crate::catalog::{Bucket, Catalog};
+use crate::cleaner::Usage;
 use crate::entry_cache::EntryCache;
 use crate::index::{Head, Index, IndexChange, Past, ReadAt, is_head, with_head_key};
-use crate::log::{Log, Payload, Record, RecordKind};
+use crate::log::{BucketId, Log, Payload, Record, RecordKind};
+use crate::meters::Meters;
 use crate::pressure::Pressure;
 use crate::settings::Settings;
 use crate::signal::Signal;
@@ -38,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) written_log: AtomicU64,
     /// What the cleaner has done.
     pub(crate) cleaned: Cleaned,
+    /// What the store measures of itself.
+    pub(crate) meters: Meters,
     /// What slows commits down.
     pub(crate) pressure: Pressure,
     /// See [`crate::index::Meta::built_over`].
@@ -59,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) reaper: Signal,
     /// Wakes the thread that cleans the log.
     pub(crate) cleaner: Signal,
+    /// Wakes the thread that reports how the store is doing.
+    pub(crate) reporter: Signal,
 }
 
 impl Core {
@@ -75,7 +82,9 @@ impl Core {
         }
         // Segments before the last one were synced when they were finished.
         if let Some(segment) = self.log.last_segment() {
+            let timed = self.log.syncs.start();
             segment.sync()?;
+            drop(timed);
             self.durable.fetch_max(visible.get(), Ordering::AcqRel);
         }
         Ok(())
@@ -115,9 +124,13 @@ impl Core {
     ) -> Result<WholeHead, EngineError> {
         with_head_key(bucket.id, key.as_bytes(), |index_key| {
             let stamp = match self.entries.get(index_key) {
-                Ok(head) => return Ok(WholeHead::Found(head)),
+                Ok(head) => {
+                    self.meters.entry_hits.add(1);
+                    return Ok(WholeHead::Found(head));
+                }
                 Err(stamp) => stamp,
             };
+            self.meters.entry_misses.add(1);
             let Some(bytes) = self.index.get(index_key, ReadAt::Newest)? else {
                 return Ok(WholeHead::Absent);
             };
@@ -269,6 +282,8 @@ pub(crate) struct Cleaned {
     written: AtomicU64,
     /// How large the segments are that it has looked at, and how much of that is garbage.
     estimate: Mutex<(u64, u64)>,
+    /// What they hold of each bucket.
+    usage: Mutex<BTreeMap<BucketId, Usage>>,
 }
 
 impl Cleaned {
@@ -286,6 +301,16 @@ impl Cleaned {
     /// What it noted last.
     pub(crate) fn estimate(&self) -> (u64, u64) {
         *self.estimate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what the segments that it has looked at hold of each bucket.
+    pub(crate) fn set_usage(&self, usage: BTreeMap<BucketId, Usage>) {
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = usage;
+    }
+
+    /// What it noted last of each bucket.
+    pub(crate) fn usage(&self) -> BTreeMap<BucketId, Usage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many bytes it has read and written.
@@ -335,6 +360,11 @@ impl Health {
     /// Closes the store; says whether it was open.
     pub(crate) fn close(&self) -> bool {
         !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Why no more writes are taken.
+    pub(crate) fn reason(&self) -> String {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
     }
 
     /// Refuses writes from now on: what is on the disk is no longer known.

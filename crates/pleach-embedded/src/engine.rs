@@ -128,9 +128,10 @@ impl EmbeddedEngine {
         blocking::unblock(move || clean(&core, &mut || {})).await
     }
 
-    /// [`EmbeddedEngine::clean`] and then [`Engine::close`], on this thread; `tell` is called now and then.
-    pub(crate) fn clean_and_close(&self, tell: &mut dyn FnMut(Status)) -> Result<Status, EngineError> {
-        clean(&self.core, &mut || tell(self.status()))?;
+    /// [`EmbeddedEngine::clean`] and then [`Engine::close`], on this thread; `tell` hears now and then how many bytes
+    /// cleaning has read.
+    pub(crate) fn clean_and_close(&self, tell: &mut dyn FnMut(u64)) -> Result<Status, EngineError> {
+        clean(&self.core, &mut || tell(self.core.cleaned.bytes().0))?;
         let status = self.status();
         close(&self.core, &self.running)?;
         Ok(status)
@@ -269,6 +270,7 @@ fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineErro
         Some(writer) if !core.health.is_poisoned() => finish(core, writer),
         _ => Ok(()),
     };
+    crate::status::leave(core);
     drop(lock);
     finished
 }
@@ -339,6 +341,7 @@ impl Engine for EmbeddedEngine {
         let bucket = self.open_bucket(bucket)?;
         let config = bucket.config();
         let batch = batch.check(&bucket.name, &config, &CAPABILITIES)?;
+        let _waiting = self.core.meters.put(bucket.id, &batch);
         let room = self.queue.room(batch.bytes()).await;
         let permit = room.map_err(|closed| self.core.health.check_writable().err().unwrap_or(closed))?;
         self.ask(|reply| Request::Commit { bucket, config, batch, reply, permit }).await
@@ -346,6 +349,7 @@ impl Engine for EmbeddedEngine {
 
     async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
         let bucket = self.open_bucket(bucket)?;
+        let _timed = self.core.meters.get(bucket.id, key);
         let config = bucket.config();
         if at == At::Latest
             && let Some(entry) = self.read_at_once(&bucket, &config, key)?
@@ -409,6 +413,7 @@ impl Engine for EmbeddedEngine {
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
         let bucket = self.open_bucket(bucket)?;
         query.check()?;
+        let _timed = self.core.meters.scan();
         let (snapshot, now, last) = self.snapshot_for(&bucket, &query)?;
         let revision = snapshot.revision;
         let range = query.range_after(last.as_ref());

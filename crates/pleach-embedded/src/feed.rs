@@ -96,6 +96,11 @@ impl Feed {
         self.lock().watches
     }
 
+    /// What it keeps in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
     /// Adds a commit, which readers can see by now, and wakes the watches.
     pub(crate) fn publish(&self, commit: &Arc<Logged>) {
         if commit.kind != FrameKind::Commit {

@@ -33,6 +33,7 @@ mod commit;
 mod consumers;
 mod core;
 mod disk;
+pub mod doctor;
 mod engine;
 mod entry_cache;
 #[cfg(test)]
@@ -44,6 +45,7 @@ mod index;
 pub mod inspect;
 mod lock;
 mod log;
+mod meters;
 mod pressure;
 mod random;
 mod reaper;
@@ -60,4 +62,8 @@ mod watch;
 pub use engine::EmbeddedEngine;
 pub use pressure::StallCause;
 pub use settings::Settings;
-pub use status::{IndexStatus, LogStatus, Stall, Status};
+pub use status::{
+    Amplification, BucketUsage, CommitStatus, ConsumerLag, DiskStatus, HeldSnapshot, HotSpot, HotStatus,
+    IndexStatus, Latency, LevelStatus, LogStatus, MemoryStatus, Operations, ProcessStatus, Rates,
+    STATUS_FILE_NAME, Stall, Status, holder, last_status,
+};

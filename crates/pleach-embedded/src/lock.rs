@@ -46,7 +46,8 @@ impl DirectoryLock {
         // Who holds it is written for people to read; the lock holds without it.
         let name = std::env::current_exe().ok();
         let name = name.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-        let text = format!("process {} ({})\n", std::process::id(), name.as_deref().unwrap_or("unknown"));
+        let process = process_text(std::process::id());
+        let text = format!("{process} ({})\n", name.as_deref().unwrap_or("unknown"));
         let note =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
         match note.map_err(io_error("write", &path)) {
@@ -54,6 +55,25 @@ impl DirectoryLock {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Who has the store in `directory` open, if anyone has. The lock is tried for an instant, in which an open by another
+/// process may find it taken.
+pub(crate) fn holder_of(directory: &Path) -> Option<String> {
+    let mut file = File::open(directory.join(FILE_NAME)).ok()?;
+    match file.try_lock_shared() {
+        Ok(()) => {
+            let _ = file.unlock();
+            None
+        }
+        Err(TryLockError::WouldBlock) => Some(holder(&mut file)),
+        Err(TryLockError::Error(_)) => None,
+    }
+}
+
+/// How the description of a process with this number begins.
+pub(crate) fn process_text(id: u32) -> String {
+    format!("process {id}")
 }
 
 fn holder(file: &mut File) -> String {

@@ -2,11 +2,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::core::Core;
 use crate::upkeep::{RUNS_MAX, SEALED_MAX};
 
 /// Work that has fallen behind and slows commits down, so that it can catch up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StallCause {
     /// Parts of the index in memory wait to be written to the disk.

@@ -17,6 +17,7 @@ use crate::identity;
 use crate::index::{Index, IndexDirectory, IndexHome, IndexKey, Meta, ReadAt, bucket_of};
 use crate::lock::DirectoryLock;
 use crate::log::{BucketId, Log, LogReader, LogWriter, Segment, StoreId, Tail};
+use crate::meters::Meters;
 use crate::pressure::Pressure;
 use crate::settings::Settings;
 use crate::signal::Signal;
@@ -83,6 +84,7 @@ pub(crate) fn open_locked(
     let store = identity::load_or_create(&*media.disk, directory)?;
     let disk = Arc::new(FilePool::new(media.disk, OPEN_FILES_MAX));
     let log = Arc::new(Log::open(disk, &log_directory, store)?);
+    log.syncs.set_clock(&clock);
     // One half for blocks of the index, the other for whole entries.
     let cache_bytes = settings.cache_bytes / 2;
     let mut view = View::open(&*media.index, store, cache_bytes)?;
@@ -96,12 +98,7 @@ pub(crate) fn open_locked(
     log.remove_unfinished()?;
     let (last, time) = tail.as_ref().map_or_else(Default::default, |tail| (tail.last, tail.time));
     // What was recorded then may be cleaned away, and nothing that has expired by then shall come back.
-    let time = log
-        .segments()
-        .iter()
-        .filter_map(|segment| segment.footer())
-        .map(|footer| footer.time)
-        .fold(time, Timestamp::max);
+    let time = time.max(newest_time(&log));
     if last < view.applied {
         let what = format!("the log is empty, and the index knows revision {}", view.applied);
         return Err(EngineError::Corrupt { path: log_directory, offset: 0, what });
@@ -120,6 +117,7 @@ pub(crate) fn open_locked(
         unsealed_log: AtomicU64::new(0),
         written_log: AtomicU64::new(0),
         cleaned: Cleaned::default(),
+        meters: Meters::new(&clock),
         pressure: Pressure::default(),
         built_over: view.built_over.unwrap_or_else(|| index_at(&log)),
         sealed: AtomicU64::new(view.applied.get()),
@@ -131,6 +129,7 @@ pub(crate) fn open_locked(
         merging: Signal::default(),
         reaper: Signal::default(),
         cleaner: Signal::default(),
+        reporter: Signal::default(),
         settings: settings.clone(),
     };
     let applied = view.applied;
@@ -152,6 +151,13 @@ pub(crate) fn open_locked(
         bucket.feed.restart(last.next());
     }
     Ok(Opened { core: Arc::new(core), writer, lock })
+}
+
+/// The newest time that a finished segment knows of.
+fn newest_time(log: &Log) -> Timestamp {
+    let segments = log.segments();
+    let footers = segments.iter().filter_map(|segment| segment.footer());
+    footers.map(|footer| footer.time).max().unwrap_or_default()
 }
 
 /// Takes up what the segments know of the buckets, of which the records may be gone.

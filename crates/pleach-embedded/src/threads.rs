@@ -10,10 +10,12 @@ use crate::core::Core;
 use crate::disk::io_error;
 use crate::log::LogWriter;
 use crate::reaper::Reaper;
+use crate::status::Reporter;
 use crate::upkeep::Upkeep;
 
 const LOG: &str = "pleach-log";
 const APPLY: &str = "pleach-apply";
+const REPORT: &str = "pleach-report";
 
 /// The threads of an open store: the only place where threads are started.
 pub(crate) struct Threads {
@@ -26,6 +28,7 @@ pub(crate) struct Threads {
     merging: JoinHandle<Option<()>>,
     reaper: JoinHandle<Option<()>>,
     cleaner: JoinHandle<Option<()>>,
+    reporter: JoinHandle<Option<()>>,
     /// Kept alive for the clock, which holds it weakly.
     _jump_hook: Arc<WakeHook>,
 }
@@ -43,6 +46,7 @@ impl Threads {
         let reaper = Reaper::new(Arc::clone(core), Arc::clone(queue));
         let submit = Arc::clone(queue);
         let cleaner = Cleaner::new(core, move |request| submit.push(request));
+        let reporter = Reporter::new(Arc::clone(core));
         let hooked = Arc::clone(core);
         let jump_hook: Arc<WakeHook> = Arc::new(move || hooked.reaper.wake());
         let weak_hook: Weak<WakeHook> = Arc::downgrade(&jump_hook);
@@ -59,9 +63,10 @@ impl Threads {
             let merging = spawn(core, "pleach-merge", &groups, queue, move || merging.run_merges())?;
             let reaper = spawn(core, "pleach-reap", &groups, queue, move || reaper.run())?;
             let cleaner = spawn(core, "pleach-clean", &groups, queue, move || cleaner.run())?;
-            Ok((log, apply, upkeep, merging, reaper, cleaner))
+            let reporter = spawn(core, REPORT, &groups, queue, move || reporter.run())?;
+            Ok((log, apply, upkeep, merging, reaper, cleaner, reporter))
         };
-        let (sequencer, applier, upkeep, merging, reaper, cleaner) =
+        let (sequencer, applier, upkeep, merging, reaper, cleaner, reporter) =
             start().inspect_err(|_: &EngineError| {
                 // Those that did start end by themselves.
                 core.health.close();
@@ -70,7 +75,19 @@ impl Threads {
             })?;
         let (core, queue) = (Arc::clone(core), Arc::clone(queue));
         let _jump_hook = jump_hook;
-        Ok(Self { core, queue, groups, sequencer, applier, upkeep, merging, reaper, cleaner, _jump_hook })
+        Ok(Self {
+            core,
+            queue,
+            groups,
+            sequencer,
+            applier,
+            upkeep,
+            merging,
+            reaper,
+            cleaner,
+            reporter,
+            _jump_hook,
+        })
     }
 
     /// Ends the threads after what waits is done; gives the writer back, unless its thread broke.
@@ -83,8 +100,11 @@ impl Threads {
         self.core.merging.wake();
         self.core.reaper.wake();
         self.core.cleaner.wake();
+        self.core.reporter.wake();
         let merged = self.merging.join();
         let others = [applied, self.upkeep.join(), merged, self.reaper.join(), self.cleaner.join()];
+        // Nothing but figures depends on it.
+        drop(self.reporter.join());
         let all_well = others.iter().all(|ended| matches!(ended, Ok(Some(()))));
         writer.filter(|_| all_well)
     }
@@ -114,7 +134,8 @@ fn abandon(core: &Core, role: &str, queue: &CommitQueue, groups: &GroupQueue) {
     }
 }
 
-/// Starts a thread. If it panics the store takes no more writes, and nobody waits for it in vain.
+/// Starts a thread. If it panics the store takes no more writes, unless it only reports, and nobody waits for it in
+/// vain.
 fn spawn<T: Send + 'static>(
     core: &Arc<Core>,
     name: &str,
@@ -127,6 +148,7 @@ fn spawn<T: Send + 'static>(
     let role = name.to_owned();
     let guarded = move || match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => Some(result),
+        Err(_) if role == REPORT => None,
         Err(_) => {
             core.health.poison(format!("its thread {role} panicked"));
             queue.close();

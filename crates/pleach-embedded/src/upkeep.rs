@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pleach_engine::{EngineError, Revision};
@@ -58,14 +59,18 @@ impl Upkeep {
         if let Err(error) = core.sync_log() {
             return core.health.poison(format!("its log could not be synced: {error}"));
         }
+        let started = core.elapsed();
         let flushed = if core.index.backlog().sealed == 0 { Ok(()) } else { core.flush_index(self.oldest()) };
+        self.count_time(&core.meters.flush_micros, started);
         self.note(flushed);
         core.cleaner.wake();
     }
 
     /// Merges once, and says whether there was something to merge.
     fn merge(&self) -> bool {
+        let started = self.core.elapsed();
         let merged = self.core.index.compact(self.oldest());
+        self.count_time(&self.core.meters.merge_micros, started);
         let more = matches!(merged, Ok(true));
         // While a flush cannot go on for want of space, merging that needs none says nothing about that.
         if more || merged.is_err() {
@@ -83,6 +88,11 @@ impl Upkeep {
             Err(error) => core.health.poison(format!("its index could not be written: {error}")),
         }
         core.upkeep.done();
+    }
+
+    fn count_time(&self, micros: &AtomicU64, started: Duration) {
+        let taken = self.core.elapsed().saturating_sub(started).as_micros();
+        micros.fetch_add(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     fn oldest(&self) -> Revision {

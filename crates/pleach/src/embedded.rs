@@ -2,12 +2,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pleach_embedded::{EmbeddedEngine, Settings};
-use pleach_engine::Engine;
 
 use crate::{Error, OpenOptions};
 
 /// Opens the engine in the directory `path`, away from the async executor's threads: that reads the disk.
-pub(crate) async fn open(path: PathBuf, options: OpenOptions) -> Result<Arc<dyn Engine>, Error> {
+pub(crate) async fn open(path: PathBuf, options: OpenOptions) -> Result<Arc<EmbeddedEngine>, Error> {
     let OpenOptions { create, clock, progress } = options;
     let settings = Settings { create, ..Settings::default() };
     let open = move || {

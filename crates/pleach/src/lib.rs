@@ -60,6 +60,8 @@ pub mod codec;
 mod consumer;
 pub mod cookbook;
 #[cfg(feature = "embedded")]
+pub mod doctor;
+#[cfg(feature = "embedded")]
 mod embedded;
 mod error;
 #[cfg(feature = "embedded")]
@@ -68,6 +70,8 @@ mod options;
 mod origin;
 mod projection;
 mod scan;
+#[cfg(feature = "embedded")]
+pub mod status;
 mod store;
 mod typed;
 mod url;

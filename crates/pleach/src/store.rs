@@ -2,6 +2,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(feature = "embedded")]
+use pleach_engine::EngineError;
 use pleach_engine::{
     BucketConfig, BucketInfo, Capabilities, Clock, Engine, Headers, MemoryEngine, SystemClock, Timestamp,
 };
@@ -20,6 +22,9 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     /// Added to every entry written through this handle.
     origin: Headers,
+    /// The engine once more, if it is one that tells how it is doing.
+    #[cfg(feature = "embedded")]
+    embedded: Option<Arc<pleach_embedded::EmbeddedEngine>>,
 }
 
 impl Store {
@@ -77,7 +82,13 @@ impl Store {
 
     /// A store on any engine, with the clock that the engine has.
     pub fn with_engine_and_clock(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
-        Self { engine, clock, origin: Headers::new() }
+        Self {
+            engine,
+            clock,
+            origin: Headers::new(),
+            #[cfg(feature = "embedded")]
+            embedded: None,
+        }
     }
 
     /// The same store, with `origin` in the headers of whatever is written through it.
@@ -156,6 +167,18 @@ impl Store {
         self.clock.now()
     }
 
+    /// How the store is doing: times, sizes, what waits and why, and what is used most. Also of one that was closed.
+    ///
+    /// # Errors
+    /// `Unsupported` if the store is not in a directory that this handle opened.
+    #[cfg(feature = "embedded")]
+    pub async fn status(&self) -> Result<crate::status::Status, Error> {
+        let Some(engine) = self.embedded.clone() else {
+            return Err(EngineError::Unsupported { what: "status" }.into());
+        };
+        Ok(::blocking::unblock(move || engine.status()).await)
+    }
+
     /// Finishes what was acknowledged and lets go of everything; other calls then say `Closed`.
     ///
     /// # Errors
@@ -180,7 +203,8 @@ impl Store {
     async fn open_file(path: &Path, options: OpenOptions) -> Result<Self, Error> {
         let clock = Arc::clone(&options.clock);
         let engine = crate::embedded::open(path.to_owned(), options).await?;
-        Ok(Self::with_engine_and_clock(engine, clock))
+        let embedded = Some(Arc::clone(&engine));
+        Ok(Self { embedded, ..Self::with_engine_and_clock(engine, clock) })
     }
 
     #[cfg(not(feature = "embedded"))]

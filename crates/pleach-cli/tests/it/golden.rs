@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::given::{Given, given};
+use crate::health::given_figures;
 
 #[test]
 fn help_is_what_it_was() {
@@ -35,6 +36,8 @@ fn help_is_what_it_was() {
         "consumer info",
         "consumer reset",
         "consumer rm",
+        "status",
+        "doctor",
         "verify",
         "clean",
         "rebuild",
@@ -90,6 +93,19 @@ fn errors_are_what_they_were() {
     check("errors", &transcript);
 }
 
+#[test]
+fn figures_are_shown_as_they_were() {
+    let given = given("put k 1");
+    let _lock = given_figures(&given, 4711);
+    let place = given.path().canonicalize().unwrap().display().to_string();
+    let status = given.ok(&["status"]).replace(&place, "");
+    // How long ago they were written grows.
+    let (heading, rest) = status.split_once('\n').unwrap();
+    let heading = heading.split(" as of ").next().unwrap();
+    check("status", &format!("{heading} as of …\n{rest}"));
+    check("doctor", &given.run(&["doctor"]).text().replace(&place, ""));
+}
+
 /// Compares `text` with the golden file of this name, or writes that.
 fn check(name: &str, text: &str) {
     let file = format!("{}.txt", name.trim().replace(' ', "-"));
@@ -113,7 +129,7 @@ fn every_golden_file_is_of_a_command_that_exists() {
     for entry in fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let Some(command) = name.strip_prefix("help").and_then(|rest| rest.strip_suffix(".txt")) else {
-            assert_eq!(name, "errors.txt");
+            assert!(["errors.txt", "status.txt", "doctor.txt"].contains(&&*name), "{name}");
             continue;
         };
         if command != "-exit-codes" {

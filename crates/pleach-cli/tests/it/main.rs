@@ -7,6 +7,7 @@ mod errors;
 mod export_import;
 mod given;
 mod golden;
+mod health;
 mod import_killed;
 mod inspecting;
 mod listing;

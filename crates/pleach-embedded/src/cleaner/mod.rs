@@ -31,6 +31,7 @@ use pace::Pace;
 use plan::{Candidates, Plan};
 use rewrite::Rewrite;
 use survey::Survey;
+pub(crate) use survey::Usage;
 
 /// How long the cleaner sleeps if there is nothing to do, or something went wrong.
 const SLEEP: Duration = Duration::from_secs(1);
@@ -311,6 +312,7 @@ impl Cleaner {
         let candidates = Candidates { segments, survey: &self.survey, segment_bytes, eager };
         let (bytes, dead) = candidates.totals();
         self.core.cleaned.set_estimate(bytes, dead);
+        self.core.cleaned.set_usage(self.survey.usage());
         candidates.plan().or_else(|| self.sweep(segments))
     }
 

@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use pleach_engine::{EngineError, Timestamp};
 use super::judge::{CleanSince, Judge, Verdict, bucket_with_markers};
 use super::pace::Pace;
 use crate::core::Core;
-use crate::log::{Frame, FrameKind, Segment, SegmentFrames, SegmentId};
+use crate::log::{BucketId, Frame, FrameKind, Segment, SegmentFrames, SegmentId};
 
 /// Segments up to this size are looked at in full.
 const WHOLE_BYTES_MAX: u64 = 256 * 1024;
@@ -37,6 +37,35 @@ const LOOKS_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     estimates: HashMap<SegmentId, Estimate>,
+    /// The same by bucket.
+    usages: HashMap<SegmentId, Vec<(BucketId, Usage)>>,
+}
+
+/// What bytes of the log are good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) bytes: u64,
+    /// Those that only the feed needs.
+    pub(crate) faded: u64,
+    /// Those that nobody needs.
+    pub(crate) dead: u64,
+}
+
+impl Usage {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.faded += other.faded;
+        self.dead += other.dead;
+    }
+
+    /// What it comes to for `bytes` of which it is a sample.
+    fn scaled(self, bytes: u64) -> Self {
+        let scale = |part: u64| {
+            let scaled = u128::from(part) * u128::from(bytes) / u128::from(self.bytes.max(1));
+            u64::try_from(scaled).unwrap_or(u64::MAX).min(bytes)
+        };
+        Self { bytes, faded: scale(self.faded), dead: scale(self.dead) }
+    }
 }
 
 /// What was found in a segment.
@@ -87,6 +116,7 @@ impl Survey {
         let age_max = ESTIMATE_AGE_MAX.max(ESTIMATE_AGE_PER_SEGMENT.saturating_mul(count));
         let present: HashSet<_> = segments.iter().map(|segment| segment.id()).collect();
         self.estimates.retain(|id, _| present.contains(id));
+        self.usages.retain(|id, _| present.contains(id));
         let is_good = |estimate: &Estimate| {
             written - estimate.written < fresh && elapsed.saturating_sub(estimate.elapsed) < age_max
         };
@@ -103,17 +133,17 @@ impl Survey {
         for segment in due {
             core.health.check_open()?;
             let bytes = segment.len();
-            let (dead, looked_at) = match look(core, &judge, segment) {
+            let looked = match look(core, &judge, segment) {
                 Ok(found) => found,
                 Err(error @ (EngineError::Corrupt { .. } | EngineError::Io { action: "read", .. })) => {
                     refreshed.unreadable.push((segment.id(), error));
-                    (0, bytes)
+                    Looked { all: Usage { bytes, ..Usage::default() }, ..Looked::default() }
                 }
                 Err(error) => return Err(error),
             };
-            pace.did(core, looked_at);
-            let dead = u128::from(dead) * u128::from(bytes) / u128::from(looked_at.max(1));
-            let dead = u64::try_from(dead).unwrap_or(u64::MAX).min(bytes);
+            pace.did(core, looked.all.bytes);
+            let Usage { dead, .. } = looked.all.scaled(bytes);
+            self.usages.insert(segment.id(), looked.by_bucket(segment));
             self.estimates.insert(segment.id(), Estimate { dead, bytes, written, elapsed });
         }
         Ok(refreshed)
@@ -122,6 +152,15 @@ impl Survey {
     #[cfg(test)]
     pub(super) fn set(&mut self, segment: SegmentId, estimate: Estimate) {
         self.estimates.insert(segment, estimate);
+    }
+
+    /// What all segments that were looked at hold of each bucket.
+    pub(super) fn usage(&self) -> BTreeMap<BucketId, Usage> {
+        let mut sums = BTreeMap::<BucketId, Usage>::new();
+        for (bucket, usage) in self.usages.values().flatten() {
+            sums.entry(*bucket).or_default().add(*usage);
+        }
+        sums
     }
 
     pub(super) fn get(&self, segment: SegmentId) -> Option<Estimate> {
@@ -133,68 +172,97 @@ impl Survey {
         if let Some(estimate) = self.estimates.get_mut(&segment) {
             estimate.dead = 0;
         }
+        for (_, usage) in self.usages.get_mut(&segment).into_iter().flatten() {
+            usage.dead = 0;
+        }
     }
 }
 
-/// Looks at a segment or at samples of it: how many bytes are dead, of how many.
-fn look(core: &Core, judge: &Judge, segment: &Arc<Segment>) -> Result<(u64, u64), EngineError> {
+/// What a look at a segment, or at samples of it, has found.
+#[derive(Debug, Default)]
+struct Looked {
+    all: Usage,
+    buckets: HashMap<BucketId, Usage>,
+}
+
+impl Looked {
+    fn add(&mut self, bucket: BucketId, usage: Usage) {
+        self.all.add(usage);
+        self.buckets.entry(bucket).or_default().add(usage);
+    }
+
+    /// What the segment holds of each bucket; one that no sample met is taken to be like the others.
+    fn by_bucket(&self, segment: &Segment) -> Vec<(BucketId, Usage)> {
+        let footer = segment.footer().into_iter().flat_map(|footer| &footer.buckets);
+        let usage = |id| self.buckets.get(id).copied().unwrap_or(self.all);
+        footer.map(|(id, summary)| (*id, usage(id).scaled(summary.bytes))).collect()
+    }
+}
+
+/// Looks at a segment or at samples of it.
+fn look(core: &Core, judge: &Judge, segment: &Arc<Segment>) -> Result<Looked, EngineError> {
     let now = core.clock.now();
-    let (mut dead, mut looked_at) = (0, 0);
+    let mut looked = Looked::default();
     let strides = segment.footer().map(|footer| &footer.strides[..]).unwrap_or_default();
     if segment.len() <= WHOLE_BYTES_MAX || strides.len() < 2 {
         let mut frames = SegmentFrames::of(segment);
         while let Some((_, frame)) = frames.next()? {
-            looked_at += frame.header.frame_len();
-            dead += dead_bytes(core, judge, segment.id(), &frame, now)?;
+            looked.add(frame.header.bucket, usage_of(core, judge, segment.id(), &frame, now)?);
         }
-        return Ok((dead, looked_at));
+        return Ok(looked);
     }
     let samples = (strides.len() / STRIDES_PER_SAMPLE).clamp(SAMPLES_MIN, SAMPLES_MAX);
     let every = strides.len().div_ceil(samples);
     for (_, offset) in strides.iter().step_by(every) {
         let window = usize::try_from(SAMPLE_BYTES).unwrap_or(usize::MAX);
         let mut frames = SegmentFrames::at(segment, *offset, window);
-        let enough = looked_at + SAMPLE_BYTES;
-        while looked_at < enough
+        let enough = looked.all.bytes + SAMPLE_BYTES;
+        while looked.all.bytes < enough
             && let Some((_, frame)) = frames.next()?
         {
-            looked_at += frame.header.frame_len();
-            dead += dead_bytes(core, judge, segment.id(), &frame, now)?;
+            looked.add(frame.header.bucket, usage_of(core, judge, segment.id(), &frame, now)?);
         }
-        if looked_at >= SAMPLES_BYTES_MAX {
+        if looked.all.bytes >= SAMPLES_BYTES_MAX {
             break;
         }
     }
-    Ok((dead, looked_at))
+    Ok(looked)
 }
 
-/// How many bytes of a frame would be freed.
-fn dead_bytes(
+/// How many bytes of a frame would be freed, and how many only the feed needs.
+fn usage_of(
     core: &Core,
     judge: &Judge,
     segment: SegmentId,
     frame: &Frame,
     now: Timestamp,
-) -> Result<u64, EngineError> {
+) -> Result<Usage, EngineError> {
+    let mut usage = Usage { bytes: frame.header.frame_len(), ..Usage::default() };
     if frame.header.kind == FrameKind::Footer {
-        return Ok(0);
+        return Ok(usage);
     }
     let markers_in = bucket_with_markers(core, frame.header.bucket, frame.header.kind);
-    let (mut dead, mut dead_records) = (0, 0);
+    let mut dead_records = 0;
     for (_, record) in &frame.records {
         let is_dead = match judge.judge(segment, &frame.header, record)? {
             Verdict::Drop => true,
-            Verdict::Fade => false,
+            Verdict::Fade => {
+                usage.faded += record.encoded_len() as u64;
+                false
+            }
             Verdict::Keep => match &markers_in {
                 Some(bucket) => judge.is_forgettable(bucket, record, now)?,
                 None => false,
             },
         };
         if is_dead {
-            dead += record.encoded_len() as u64;
+            usage.dead += record.encoded_len() as u64;
             dead_records += 1;
         }
     }
     // With its last record the frame itself goes.
-    Ok(if dead_records == frame.records.len() { frame.header.frame_len() } else { dead })
+    if dead_records == frame.records.len() {
+        usage.dead = usage.bytes;
+    }
+    Ok(usage)
 }

@@ -153,6 +153,11 @@ impl Request {
 }
 
 impl Group {
+    /// How many commits of callers are in it.
+    pub(crate) fn commits(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step.answer, Answer::Commit(..))).count()
+    }
+
     /// Answers everyone that it was not done. A conflict is no answer any more: it may have been with a commit
     /// of this very group.
     pub(crate) fn refuse(self, mut error: impl FnMut() -> EngineError) {

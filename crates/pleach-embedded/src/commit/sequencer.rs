@@ -136,9 +136,11 @@ impl Sequencer {
         if group.steps.is_empty() {
             return;
         }
-        let written = if self.writer.buffered() == 0 { Ok(()) } else { self.writer.write(sync) };
+        let bytes = self.writer.buffered();
+        let written = if bytes == 0 { Ok(()) } else { self.writer.write(sync) };
         match written {
             Ok(()) => {
+                self.core.meters.group(group.commits(), bytes);
                 self.overlay.keep();
                 self.groups.push(group);
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use pleach_engine::{Direction, EngineError, Revision};
 
-use super::{Backlog, Index, IndexChange, IndexCursor, IndexHome, Pair, ReadAt, is_empty};
+use super::{Backlog, Index, IndexChange, IndexCursor, IndexHome, IndexStats, Pair, ReadAt, is_empty};
 use crate::faults::SimDisk;
 
 /// So many flushed runs are merged into one.
@@ -265,6 +265,10 @@ impl Index for MemoryIndex {
 
     fn backlog(&self) -> Backlog {
         Backlog { sealed: self.lock().sealed.len(), runs: self.home.lock().runs }
+    }
+
+    fn stats(&self) -> IndexStats {
+        IndexStats { tables: self.backlog().runs as u64, ..IndexStats::default() }
     }
 
     fn flush(&self, count: usize, oldest: Revision) -> Result<(), EngineError> {

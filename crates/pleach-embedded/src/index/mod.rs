@@ -6,6 +6,7 @@ mod layout;
 mod lsm;
 #[cfg(test)]
 mod memory;
+mod stats;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ pub(crate) use layout::{IndexKey, Meta, bucket_of, decode_expiry_key, is_head, k
 pub(crate) use lsm::LsmIndex;
 #[cfg(test)]
 pub(crate) use memory::{FlushFault, MemoryHome};
+pub(crate) use stats::{IndexStats, LevelStats};
 
 /// As of when to read the index.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +107,9 @@ pub(crate) trait Index: fmt::Debug + Send + Sync {
     /// Does some of the merging that keeps reads fast, if any is due, and says whether it was; snapshots from
     /// `oldest` on stay readable.
     fn compact(&self, oldest: Revision) -> Result<bool, EngineError>;
+
+    /// What it has done, and how large it is.
+    fn stats(&self) -> IndexStats;
 }
 
 /// Whether no key can be between these ends.

@@ -21,8 +21,8 @@ pub fn clean(
     let engine = EmbeddedEngine::open_with(directory, settings, Arc::new(SystemClock::new()))?;
     let bytes = |status: &Status| status.log.bytes + status.log.replaced_bytes;
     let before = bytes(&engine.status());
-    let status = engine.clean_and_close(&mut |status| {
-        let done = status.log.cleaned_bytes.min(before);
+    let status = engine.clean_and_close(&mut |cleaned| {
+        let done = cleaned.min(before);
         progress(Progress { step: Step::CleanLog, done, total: before });
     })?;
     Ok(CleanReport { before, after: bytes(&status) })

@@ -236,7 +236,7 @@ impl Footer {
 /// What a footer needs to know of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameSummary {
-    header: FrameHeader,
+    pub(crate) header: FrameHeader,
     offset: u64,
     time: Timestamp,
     shadow_bytes: u64,

@@ -16,7 +16,7 @@ mod writer;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use pleach_engine::{EngineError, Key, Revision};
 
@@ -31,6 +31,7 @@ pub(crate) use tail::Tail;
 pub(crate) use writer::{LogWriter, WriteError};
 
 use crate::disk::{Disk, io_error};
+use crate::meters::Stopwatch;
 
 /// A small log has small segments, so that little of it waits for a segment to be finished: this part of it.
 const SEGMENTS_AT_LEAST: u64 = 32;
@@ -137,7 +138,11 @@ pub(crate) struct Log {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) directory: PathBuf,
     pub(crate) store: StoreId,
+    /// Times how long it takes to sync what was written.
+    pub(crate) syncs: Stopwatch,
     segments: RwLock<Segments>,
+    /// What the segment that is being written holds of each bucket, for whoever wants to know.
+    unfinished: Mutex<HashMap<BucketId, BucketSummary>>,
 }
 
 #[derive(Debug, Default)]
@@ -166,7 +171,8 @@ impl Log {
             found.push(Arc::new(segment));
         }
         let segments = chain::link(found, directory)?;
-        Ok(Self { disk, directory: directory.into(), store, segments: RwLock::new(segments) })
+        let (syncs, segments, unfinished) = (Stopwatch::default(), RwLock::new(segments), Mutex::default());
+        Ok(Self { disk, directory: directory.into(), store, syncs, segments, unfinished })
     }
 
     /// Removes what interrupted work has left: segments that never got their name.
@@ -186,6 +192,11 @@ impl Log {
     pub(crate) fn segment_bytes(&self, limit: u64) -> u64 {
         let bytes: u64 = self.lock_read().current.values().map(|segment| segment.len()).sum();
         (bytes / SEGMENTS_AT_LEAST).max(SEGMENT_BYTES_MIN).min(limit)
+    }
+
+    /// What the segment that is being written holds of each bucket.
+    pub(crate) fn unfinished(&self) -> MutexGuard<'_, HashMap<BucketId, BucketSummary>> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The segments, oldest first.

@@ -97,6 +97,7 @@ impl LogWriter {
         } else if !goes_on {
             writer.roll()?;
         }
+        log.unfinished().extend(&writer.footer.buckets);
         Ok(writer)
     }
 
@@ -184,9 +185,14 @@ impl LogWriter {
             return Err(self.take_back(error));
         }
         segment.set_len(offset + self.buffer.len() as u64);
+        let mut unfinished = self.log.unfinished();
         for frame in self.group.drain(..) {
             self.footer.add(&frame);
+            if let Some(summary) = self.footer.buckets.get(&frame.header.bucket) {
+                unfinished.insert(frame.header.bucket, *summary);
+            }
         }
+        drop(unfinished);
         self.marked = false;
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_BYTES_KEPT);
@@ -207,7 +213,10 @@ impl LogWriter {
         if self.durable.load(Ordering::Acquire) >= self.written.get() {
             return Ok(());
         }
-        self.segment.sync().map_err(|error| self.poison(error))?;
+        let timed = self.log.syncs.start();
+        let synced = self.segment.sync();
+        drop(timed);
+        synced.map_err(|error| self.poison(error))?;
         self.durable.fetch_max(self.written.get(), Ordering::AcqRel);
         Ok(())
     }
@@ -259,6 +268,7 @@ impl LogWriter {
         let next = Arc::new(next);
         let footer = std::mem::replace(&mut self.footer, Footer::empty(next.first()));
         self.segment.finish(footer);
+        self.log.unfinished().clear();
         self.segment = Arc::clone(&next);
         self.log.add(next);
         self.segment_bytes = self.log.segment_bytes(self.segment_bytes_max);

@@ -101,7 +101,7 @@ fn flip_everything() {
 /// Which bits of which files are turned over, and whether there is an index meanwhile.
 fn flips(whole: &Files) -> Vec<(&Path, usize, bool)> {
     let mut flips = Vec::new();
-    for (path, bytes) in whole.iter().filter(|(path, _)| !path.ends_with("LOCK")) {
+    for (path, bytes) in whole.iter().filter(|(path, _)| !is_hint(path)) {
         flips.extend((0..bytes.len() * 8).map(|bit| (&**path, bit, true)));
         if is_log(path) {
             let one_of_each_byte = (0..bytes.len()).map(|at| at * 8 + at % 8);
@@ -109,6 +109,11 @@ fn flips(whole: &Files) -> Vec<(&Path, usize, bool)> {
         }
     }
     flips
+}
+
+/// Files that say something to people, and that no store depends on.
+fn is_hint(path: &Path) -> bool {
+    path.ends_with("LOCK") || path.ends_with(pleach_embedded::STATUS_FILE_NAME)
 }
 
 fn is_log(path: &Path) -> bool {
@@ -198,7 +203,7 @@ impl<'a> Bench<'a> {
             let found = &after[&at];
             let expected = if path == file { damaged } else { bytes };
             // The last segment may have lost the mark that says it was closed.
-            let may_change = path.ends_with("LOCK");
+            let may_change = is_hint(path);
             let unchanged =
                 found == expected || may_change || (path == file && was_cut(after, path, damaged));
             assert!(unchanged, "{place}: {} was changed", path.display());

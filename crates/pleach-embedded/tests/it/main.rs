@@ -14,5 +14,6 @@ mod linearizable;
 mod model;
 mod opening;
 mod reopening;
+mod status;
 mod store;
 mod workload;

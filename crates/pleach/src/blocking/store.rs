@@ -109,6 +109,12 @@ impl Store {
         self.store.now()
     }
 
+    /// See [`Store::status`](crate::Store::status).
+    #[cfg(feature = "embedded")]
+    pub fn status(&self) -> Result<crate::status::Status, Error> {
+        block_on(self.store.status())
+    }
+
     /// See [`Store::close`](crate::Store::close).
     pub fn close(&self) -> Result<(), Error> {
         block_on(self.store.close())

@@ -11,6 +11,8 @@ mod given;
 mod projection;
 mod scan;
 mod spy;
+#[cfg(feature = "embedded")]
+mod status;
 mod store;
 mod typed;
 mod watch;

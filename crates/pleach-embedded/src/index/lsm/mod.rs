@@ -39,7 +39,7 @@ use self::memtable::{Memtable, Version};
 use self::source::{MemorySource, Source, TableSource};
 use self::table::Table;
 use self::table_writer::TableWriter;
-use super::{Backlog, Index, IndexChange, IndexCursor, Pair, ReadAt, is_empty};
+use super::{Backlog, Index, IndexChange, IndexCursor, IndexStats, LevelStats, Pair, ReadAt, is_empty};
 use crate::disk::{Disk, io_error};
 
 /// How much of the tables is read and checked at every open, the newest first. What is damaged elsewhere is found
@@ -379,6 +379,35 @@ impl Index for LsmIndex {
         drop(cursors);
         self.free_retired();
         Ok(true)
+    }
+
+    fn stats(&self) -> IndexStats {
+        let (view, counters) = (self.view(), &self.shared.counters);
+        let infos = || view.levels.tables().map(|table| &table.info);
+        let level = |level: &Arc<Vec<Arc<Table>>>| LevelStats {
+            tables: level.len() as u64,
+            bytes: level.iter().map(|table| table.info.len).sum(),
+        };
+        IndexStats {
+            flushes: counters.flushes.total(),
+            flushed_bytes: counters.flushed_bytes.total(),
+            merges: counters.merges.total(),
+            merge_read_bytes: counters.merge_read_bytes.total(),
+            merge_written_bytes: counters.merge_written_bytes.total(),
+            block_hits: counters.block_hits.total(),
+            block_reads: counters.block_reads.total(),
+            filter_skips: counters.filter_skips.total(),
+            filter_false_passes: counters.filter_false_passes.total(),
+            gets: counters.gets.total(),
+            tables_looked_at: counters.tables_looked_at.total(),
+            tables: infos().count() as u64,
+            table_bytes: infos().map(|info| info.len).sum(),
+            entries: infos().map(|info| info.versions).sum(),
+            tombstones: infos().map(|info| info.removals).sum(),
+            memory_bytes: view.active.bytes() + view.sealed.iter().map(|sealed| sealed.bytes()).sum::<u64>(),
+            levels: view.levels.0.iter().map(level).collect(),
+            pending_merge_bytes: view.levels.pending_bytes(self.shared.sizes.base_bytes),
+        }
     }
 }
 
