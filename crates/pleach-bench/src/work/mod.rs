@@ -78,6 +78,8 @@ impl Work {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sizes {
     pub(crate) batch: usize,
+    /// How many of the callers there are: one in so many.
+    pub(crate) callers_divisor: usize,
     /// How long work with a fixed time takes.
     pub(crate) write_seconds: f64,
     pub(crate) read_seconds: f64,
@@ -101,6 +103,7 @@ impl Sizes {
     pub(crate) fn full() -> Self {
         Self {
             batch: 100,
+            callers_divisor: 1,
             write_seconds: 4.0,
             read_seconds: 3.0,
             warm_seconds: 1.0,
@@ -117,11 +120,12 @@ impl Sizes {
     /// Just enough to see that everything works.
     pub(crate) fn small() -> Self {
         Self {
+            callers_divisor: 8,
             write_seconds: 0.06,
             read_seconds: 0.04,
             warm_seconds: 0.01,
-            quiet_seconds: 0.05,
-            idle_seconds_max: 0.5,
+            quiet_seconds: 0.02,
+            idle_seconds_max: 0.1,
             overwrite_times: 2,
             overwrite_seconds_max: 5.0,
             feed_bytes: 64 * 1024,
