@@ -80,7 +80,7 @@ fn shown(figure: f64, row: Row) -> String {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate, rounded")]
+#[allow(clippy::cast_possible_truncation, reason = "a rate, rounded")]
 fn rounded(figure: f64) -> String {
     grouped(figure.round() as u64)
 }

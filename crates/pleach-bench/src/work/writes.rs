@@ -68,7 +68,6 @@ impl Stage<'_> {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "latencies are far below 2^53 ns")]
 fn milliseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e6
 }
