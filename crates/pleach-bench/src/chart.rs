@@ -192,7 +192,6 @@ fn escaped(text: &str) -> String {
 }
 
 /// A small count, to draw with.
-#[allow(clippy::cast_precision_loss, reason = "counts of bars are small")]
 fn drawn(count: usize) -> f64 {
     count as f64
 }

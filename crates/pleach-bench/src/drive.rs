@@ -85,7 +85,8 @@ impl Caller {
             && let Spread::Uniform(count) = self.drive.spread
         {
             let (callers, index) = (self.drive.callers as u64, self.index);
-            self.index = (index - index % callers + self.number).min(count - 1);
+            let own = index - index % callers + self.number;
+            self.index = if own < count { own } else { own - callers };
         }
         self.key = KeyText::of(self.index);
         if matches!(self.step, Step::Put) {

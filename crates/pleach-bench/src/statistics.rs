@@ -1,10 +1,5 @@
 /// The value below which `share` of the sorted `values` lie, by nearest rank. None if there are none.
-#[allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the rank is between 1 and the length"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "the rank is between 1 and the length")]
 pub(crate) fn percentile(values: &mut [u64], share: f64) -> Option<u64> {
     values.sort_unstable();
     let rank = (share * values.len() as f64).ceil() as usize;

@@ -24,6 +24,10 @@ pub(crate) fn tables(report: &Report) -> String {
             );
             text += &rendered(&figures(report, layout, &engines, value_bytes));
         }
+        if engines.len() > 1 {
+            let _ = writeln!(text, "\n{}: Pleach ÷ peer\n", layout_title(layout));
+            text += &rendered(&ratios(report, layout, &engines));
+        }
     }
     text + "\n↓ marks rows in which less is better. Ratios are Pleach ÷ peer.\n"
 }
@@ -57,8 +61,7 @@ fn figures(report: &Report, layout: Layout, engines: &[EngineName], value_bytes:
         if engines.iter().all(|engine| figure(*engine).is_none()) {
             continue;
         }
-        let mark = if row.less_is_better() { " ↓" } else { "" };
-        let mut line = vec![format!("{}{mark}", row.title())];
+        let mut line = vec![marked(row)];
         for engine in engines {
             line.push(figure(*engine).map_or_else(|| "–".to_owned(), |figure| shown(figure, row)));
             if *engine != EngineName::Pleach {
@@ -71,6 +74,31 @@ fn figures(report: &Report, layout: Layout, engines: &[EngineName], value_bytes:
     lines
 }
 
+/// All ratios of a table at one glance.
+fn ratios(report: &Report, layout: Layout, engines: &[EngineName]) -> Vec<Vec<String>> {
+    let peers = engines.iter().filter(|engine| **engine != EngineName::Pleach);
+    let columns: Vec<(EngineName, usize)> =
+        peers.flat_map(|peer| report.value_lengths().into_iter().map(|bytes| (*peer, bytes))).collect();
+    let mut header = vec!["work".to_owned()];
+    header.extend(columns.iter().map(|(peer, bytes)| format!("{}, {}", peer.title(), length(*bytes))));
+    let mut lines = vec![header];
+    for row in Row::ALL {
+        let ratio = |(peer, bytes): &(EngineName, usize)| report.ratio(*peer, layout, *bytes, row);
+        if columns.iter().all(|column| ratio(column).is_none()) {
+            continue;
+        }
+        let mut line = vec![marked(row)];
+        let shown = |column| ratio(column).map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
+        line.extend(columns.iter().map(shown));
+        lines.push(line);
+    }
+    lines
+}
+
+fn marked(row: Row) -> String {
+    format!("{}{}", row.title(), if row.less_is_better() { " ↓" } else { "" })
+}
+
 fn shown(figure: f64, row: Row) -> String {
     let digits = if figure >= 100.0 { 0 } else { 2 };
     let text = if figure >= 10_000.0 { rounded(figure) } else { format!("{figure:.digits$}") };
@@ -80,7 +108,7 @@ fn shown(figure: f64, row: Row) -> String {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate, rounded")]
+#[allow(clippy::cast_possible_truncation, reason = "a rate, rounded")]
 fn rounded(figure: f64) -> String {
     grouped(figure.round() as u64)
 }
@@ -137,6 +165,8 @@ mod tests {
             "| random load, 1 thread      |   300/s |   200/s |  1.50 |",
             "| slowest call of the load ↓ | 2.00 ms | 4.00 ms |  0.50 |",
             "| random load, 1 thread      |   300/s | 30.00/s | 10.00 |",
+            "| work                       | RocksDB, 100 B |",
+            "| slowest call of the load ↓ |           0.50 |",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
         }

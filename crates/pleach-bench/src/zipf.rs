@@ -13,7 +13,6 @@ pub(crate) struct Zipf {
 
 impl Zipf {
     /// Ranks from 0 up to but not including `count`.
-    #[allow(clippy::cast_precision_loss, reason = "counts of keys are far below 2^53")]
     pub(crate) fn new(count: u64, skew: f64) -> Self {
         let zeta_of = |count: u64| (1..=count).map(|rank| (rank as f64).powf(-skew)).sum::<f64>();
         let zeta = zeta_of(count);
@@ -21,12 +20,7 @@ impl Zipf {
         Self { count, skew, zeta, alpha: 1.0 / (1.0 - skew), eta }
     }
 
-    #[allow(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the result is below `count` and not negative"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "the result is below `count` and not negative")]
     pub(crate) fn pick(&self, random: &mut Random) -> u64 {
         let fraction = random.fraction();
         let scaled = fraction * self.zeta;

@@ -1,7 +1,7 @@
 use anyhow::{Context as _, Result};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, Options,
-    WriteBatch, WriteOptions,
+    ReadOptions, WriteBatch, WriteOptions,
 };
 
 use super::layout::{self, Encoded, Revisions};
@@ -16,6 +16,8 @@ pub(super) struct RocksDbPeer {
     db: DB,
     layout: Layout,
     revisions: Revisions,
+    /// Made once: making them for every get takes longer than some gets.
+    reading: ReadOptions,
 }
 
 impl RocksDbPeer {
@@ -31,7 +33,12 @@ impl RocksDbPeer {
             iterator.seek_to_last();
             last = iterator.key().and_then(layout::number).unwrap_or(0);
         }
-        Ok(Self { db, layout: opening.layout, revisions: Revisions::after(last) })
+        Ok(Self {
+            db,
+            layout: opening.layout,
+            revisions: Revisions::after(last),
+            reading: ReadOptions::default(),
+        })
     }
 
     fn feed(&self) -> Result<&ColumnFamily> {
@@ -81,7 +88,7 @@ impl Peer for RocksDbPeer {
     }
 
     fn get(&self, key: &KeyText, see: See<'_>) -> Result<bool> {
-        let Some(bytes) = self.db.get_pinned(&**key)? else { return Ok(false) };
+        let Some(bytes) = self.db.get_pinned_opt(&**key, &self.reading)? else { return Ok(false) };
         self.show(key, &bytes, see);
         Ok(true)
     }

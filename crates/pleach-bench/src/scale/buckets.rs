@@ -70,7 +70,6 @@ fn pick<'a>(buckets: &'a [Bucket], random: &mut Random) -> &'a Bucket {
     &buckets[number]
 }
 
-#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 fn whole(count: u64) -> f64 {
     count as f64
 }

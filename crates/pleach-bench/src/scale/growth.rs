@@ -46,7 +46,7 @@ impl Growth {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a figure that is shown, rounded")]
+#[allow(clippy::cast_possible_truncation, reason = "a figure that is shown, rounded")]
 fn number(figure: f64) -> String {
     match figure {
         small if small < 100.0 => format!("{small:.2}"),

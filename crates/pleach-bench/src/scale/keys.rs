@@ -59,7 +59,6 @@ pub(super) fn measure(directory: &Path, keys: u64, value_bytes: usize, sizes: &S
     Ok(costs)
 }
 
-#[allow(clippy::cast_precision_loss, reason = "bytes are far below 2^53")]
 fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / (1024.0 * 1024.0)
 }

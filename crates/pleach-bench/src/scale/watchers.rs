@@ -81,7 +81,6 @@ async fn write(
     Ok(())
 }
 
-#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 fn whole(count: u64) -> f64 {
     count as f64
 }

@@ -58,7 +58,6 @@ pub(super) fn fill(records: &mut Vec<Record>, puts: impl Iterator<Item = (u64, u
     records.truncate(count);
 }
 
-#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(super) fn per_second(count: u64, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64().max(1e-9)
 }

@@ -56,7 +56,6 @@ impl Stage<'_> {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "bytes are far below 2^53")]
 fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }

@@ -45,7 +45,7 @@ impl Stage<'_> {
     fn drive(&mut self, callers: usize, spread: Spread, mixed: bool) -> Result<(Vec<Caller>, f64)> {
         let own_keys = matches!(spread, Spread::Uniform(_));
         let drive = Drive {
-            callers,
+            callers: callers / self.run.sizes.callers_divisor,
             time: seconds(self.run.sizes.write_seconds),
             spread,
             mixed,
@@ -68,7 +68,6 @@ impl Stage<'_> {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "latencies are far below 2^53 ns")]
 fn milliseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e6
 }
