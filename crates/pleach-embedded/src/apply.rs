@@ -11,7 +11,7 @@ use crate::commit::{IndexUpkeep, Moved, NoteChange};
 use crate::consumers::{Consumer, decode_info};
 use crate::core::{Core, damaged_head, op_of};
 use crate::feed::Logged;
-use crate::index::{Head, INLINE_BYTES_MAX, IndexChange, IndexKey, Meta, ReadAt, key_of_head};
+use crate::index::{Head, INLINE_BYTES_MAX, IndexChange, IndexKey, Meta, ReadAt, key_of_head, with_head_key};
 use crate::log::{BucketId, FrameKind, Position, Record, RecordKind};
 
 /// Brings the index and the catalog up to a frame of the log. The same for a commit just made and for one
@@ -45,33 +45,34 @@ fn apply_commit(core: &Core, frame: &Logged) -> Result<(), EngineError> {
     let config = bucket.config();
     let mut first_expiry: Option<Timestamp> = None;
     for (position, record) in &frame.records {
-        let head_key = IndexKey::head(bucket.id, record.key.as_bytes());
+        let head_key = || IndexKey::head(bucket.id, record.key.as_bytes());
         if record.faded {
             // A purge that its key has forgotten leaves no marker, but what came before it stays purged.
             if record.kind == RecordKind::Purge {
-                core.write_index(record.revision, vec![IndexChange::Remove(head_key)]);
+                core.write_index(record.revision, vec![IndexChange::Remove(head_key())]);
             }
             continue;
         }
         if record.forgets_its_key() {
             bucket.forget_at(record.revision);
-            core.write_index(record.revision, vec![IndexChange::Remove(head_key)]);
+            core.write_index(record.revision, vec![IndexChange::Remove(head_key())]);
             continue;
         }
         let Some(head) = head_after(core, &bucket, &config, *position, record)? else { continue };
         if record.kind == RecordKind::Compact {
-            core.write_index(record.revision, vec![IndexChange::Insert(head_key, head.encode())]);
+            core.write_index(record.revision, vec![IndexChange::Insert(head_key(), head.encode())]);
             continue;
         }
-        let mut changes = Vec::new();
         if head.op.is_put()
             && let Some(at) = config.expiry(head.time, head.expires)
         {
             let note_key = IndexKey::expiry(at, bucket.id, &record.key);
-            changes.push(IndexChange::Insert(note_key, note(head.revision)));
+            core.index.put(head.revision, &note_key, Some(&note(head.revision)));
             first_expiry = Some(first_expiry.map_or(at, |first| first.min(at)));
         }
-        core.write_head(head_key, &head, &record.payload, changes);
+        with_head_key(bucket.id, record.key.as_bytes(), |head_key| {
+            core.write_head(head_key, &head, &record.payload);
+        });
     }
     if let Some(at) = first_expiry {
         core.reaper.wake_by(at);

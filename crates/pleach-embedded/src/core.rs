@@ -1,10 +1,10 @@
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use pleach_engine::{BucketConfig, Clock, EngineError, Entry, Key, Op, Revision, SteadyClock, Timestamp};
 
 use crate::catalog::{Bucket, Catalog};
@@ -162,20 +162,20 @@ impl Core {
         }
     }
 
-    /// Writes a head to the index, with other changes of its revision, and to the cache if it is likely to be read.
-    pub(crate) fn write_head(
-        &self,
-        index_key: Bytes,
-        head: &Head,
-        payload: &Payload,
-        mut changes: Vec<IndexChange>,
-    ) {
-        changes.push(IndexChange::Insert(index_key.clone(), head.encode()));
-        self.index.write(head.revision, changes);
-        let stamp = self.entries.written(&index_key);
-        if head.op.is_put() && self.entries.is_wanted(&index_key) {
+    /// Writes a head to the index, and to the cache if it is likely to be read.
+    pub(crate) fn write_head(&self, index_key: &[u8], head: &Head, payload: &Payload) {
+        thread_local! {
+            static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+        }
+        let mut buffer = BUFFER.take();
+        buffer.clear();
+        head.encode_to(&mut buffer);
+        self.index.put(head.revision, index_key, Some(&buffer));
+        BUFFER.set(buffer);
+        let stamp = self.entries.written(index_key);
+        if head.op.is_put() && self.entries.is_wanted(index_key) {
             let head = Head { inline: true, payload: payload.detached(), ..head.clone() };
-            self.entries.leave(&index_key, stamp, head);
+            self.entries.leave(index_key, stamp, head);
         }
     }
 

@@ -17,6 +17,11 @@ const LOG: &str = "pleach-log";
 const APPLY: &str = "pleach-apply";
 const REPORT: &str = "pleach-report";
 
+/// How far threads step back for those that someone waits for: a flush a little, because commits wait for it in
+/// the end, merging and cleaning more.
+const FLUSH_NICENESS: i32 = 5;
+const BACKGROUND_NICENESS: i32 = 10;
+
 /// The threads of an open store: the only place where threads are started.
 pub(crate) struct Threads {
     core: Arc<Core>,
@@ -40,8 +45,8 @@ impl Threads {
         writer: LogWriter,
     ) -> Result<Self, EngineError> {
         let groups = Arc::new(GroupQueue::default());
-        let sequencer = Sequencer::new(Arc::clone(core), writer, Arc::clone(&groups));
-        let applier = Applier::new(Arc::clone(core));
+        let applier = Arc::new(Applier::new(Arc::clone(core)));
+        let sequencer = Sequencer::new(Arc::clone(core), writer, Arc::clone(&groups)).with_applier(&applier);
         let (upkeep, merging) = (Upkeep::new(Arc::clone(core)), Upkeep::new(Arc::clone(core)));
         let reaper = Reaper::new(Arc::clone(core), Arc::clone(queue));
         let submit = Arc::clone(queue);
@@ -59,10 +64,19 @@ impl Threads {
                 writer
             })?;
             let apply = spawn(core, APPLY, &groups, queue, move || applier.run(&applied))?;
-            let upkeep = spawn(core, "pleach-upkeep", &groups, queue, move || upkeep.run())?;
-            let merging = spawn(core, "pleach-merge", &groups, queue, move || merging.run_merges())?;
+            let upkeep = spawn(core, "pleach-upkeep", &groups, queue, move || {
+                step_back(FLUSH_NICENESS);
+                upkeep.run();
+            })?;
+            let merging = spawn(core, "pleach-merge", &groups, queue, move || {
+                step_back(BACKGROUND_NICENESS);
+                merging.run_merges();
+            })?;
             let reaper = spawn(core, "pleach-reap", &groups, queue, move || reaper.run())?;
-            let cleaner = spawn(core, "pleach-clean", &groups, queue, move || cleaner.run())?;
+            let cleaner = spawn(core, "pleach-clean", &groups, queue, move || {
+                step_back(BACKGROUND_NICENESS);
+                cleaner.run();
+            })?;
             let reporter = spawn(core, REPORT, &groups, queue, move || reporter.run())?;
             Ok((log, apply, upkeep, merging, reaper, cleaner, reporter))
         };
@@ -114,6 +128,15 @@ impl std::fmt::Debug for Threads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Threads").finish_non_exhaustive()
     }
+}
+
+/// Lets this thread run when others do not want to, as far as the operating system lets it.
+fn step_back(niceness: i32) {
+    // To Linux a thread is a process of its own here; elsewhere it would be the whole process.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, niceness);
+    #[cfg(not(target_os = "linux"))]
+    let _ = niceness;
 }
 
 /// Refuses what only the thread `role`, which is no more, would have taken.

@@ -78,12 +78,18 @@ pub(super) struct Estimate {
     /// How much had been written to the log when this was found.
     written: u64,
     elapsed: Duration,
+    /// How often in a row it was found not to have changed, more or less: what does not change is looked at less
+    /// often.
+    steady: u32,
 }
+
+/// A segment that does not change is looked at up to so many times less often, as a power of two.
+const STEADY_MAX: u32 = 3;
 
 impl Estimate {
     /// That of a segment nobody has looked at.
     pub(super) fn unknown(bytes: u64) -> Self {
-        Self { dead: 0, bytes, written: 0, elapsed: Duration::ZERO }
+        Self { dead: 0, bytes, written: 0, elapsed: Duration::ZERO, steady: 0 }
     }
 
     pub(super) fn live(&self) -> u64 {
@@ -118,7 +124,8 @@ impl Survey {
         self.estimates.retain(|id, _| present.contains(id));
         self.usages.retain(|id, _| present.contains(id));
         let is_good = |estimate: &Estimate| {
-            written - estimate.written < fresh && elapsed.saturating_sub(estimate.elapsed) < age_max
+            written - estimate.written < fresh << estimate.steady
+                && elapsed.saturating_sub(estimate.elapsed) < age_max
         };
         let known = |segment: &Arc<Segment>| self.estimates.get(&segment.id()).copied();
         let mut due: Vec<_> =
@@ -144,7 +151,10 @@ impl Survey {
             pace.did(core, looked.all.bytes);
             let Usage { dead, .. } = looked.all.scaled(bytes);
             self.usages.insert(segment.id(), looked.by_bucket(segment));
-            self.estimates.insert(segment.id(), Estimate { dead, bytes, written, elapsed });
+            let before = self.estimates.get(&segment.id());
+            let is_same = |before: &&Estimate| before.dead.abs_diff(dead) <= bytes / 64;
+            let steady = before.filter(is_same).map_or(0, |before| (before.steady + 1).min(STEADY_MAX));
+            self.estimates.insert(segment.id(), Estimate { dead, bytes, written, elapsed, steady });
         }
         Ok(refreshed)
     }

@@ -34,8 +34,9 @@ impl Applier {
     pub(crate) fn run(&self, groups: &GroupQueue) {
         while let Some(group) = groups.take() {
             self.apply_group(group);
-            groups.applied();
+            // Before the group counts as applied: the sequencer may be the next to write to the index.
             self.make_room();
+            groups.applied();
         }
     }
 

@@ -103,6 +103,15 @@ impl GroupQueue {
         self.changed.notify_all();
     }
 
+    /// Whether nothing is under way; then nothing is until [`GroupQueue::applied`] is called, and the caller may do
+    /// what the applier does.
+    pub(crate) fn begin(&self) -> bool {
+        let mut groups = self.lock();
+        let free = groups.in_flight == 0 && !groups.closed;
+        groups.in_flight += usize::from(free);
+        free
+    }
+
     /// Takes the next group, or waits for one; none once closed and empty.
     pub(crate) fn take(&self) -> Option<Group> {
         let waiting = |groups: &mut Groups| groups.waiting.is_empty() && !groups.closed;

@@ -8,6 +8,7 @@ use pleach_engine::{
 };
 use tokio::sync::oneshot;
 
+use super::applier::Applier;
 use super::consumers::PendingConsumers;
 use super::overlay::Overlay;
 use super::queue::{CommitQueue, GroupQueue};
@@ -24,12 +25,17 @@ use crate::upkeep::SEALED_MAX;
 /// A group that has grown past this is written before more is added.
 const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Groups of no more requests than this are applied by the sequencer itself, if the applier is idle.
+const APPLIED_HERE_MAX: usize = 2;
+
 /// Decides the order of commits: the only one to write to the log.
 #[derive(Debug)]
 pub(crate) struct Sequencer {
     pub(super) core: Arc<Core>,
     pub(super) writer: LogWriter,
     groups: Arc<GroupQueue>,
+    /// Who else may apply what was written.
+    applier: Option<Arc<Applier>>,
     overlay: Overlay,
     pub(super) consumers: PendingConsumers,
     group: Group,
@@ -40,7 +46,12 @@ pub(crate) struct Sequencer {
 impl Sequencer {
     pub(crate) fn new(core: Arc<Core>, writer: LogWriter, groups: Arc<GroupQueue>) -> Self {
         let (overlay, consumers) = (Overlay::default(), PendingConsumers::default());
-        Self { core, writer, groups, overlay, consumers, group: Group::default(), sync: false }
+        Self { core, writer, groups, applier: None, overlay, consumers, group: Group::default(), sync: false }
+    }
+
+    /// Lets it apply small groups itself while the applier has nothing to do.
+    pub(crate) fn with_applier(self, applier: &Arc<Applier>) -> Self {
+        Self { applier: Some(Arc::clone(applier)), ..self }
     }
 
     /// Works until the queue is closed and empty; then gives the writer back, for the log to be closed.
@@ -142,7 +153,7 @@ impl Sequencer {
             Ok(()) => {
                 self.core.meters.group(group.commits(), bytes);
                 self.overlay.keep();
-                self.groups.push(group);
+                self.hand_over(group);
             }
             Err(error) => return self.give_up(group, error),
         }
@@ -150,6 +161,20 @@ impl Sequencer {
         match self.writer.roll_if_full() {
             Ok(()) | Err(WriteError::Refused(_)) => {}
             Err(WriteError::Poisoned(error)) => self.poison(&error),
+        }
+    }
+
+    /// Has a group applied that was written: by the applier, while this thread goes on with the next one. If there
+    /// is nothing else to do, waking the applier would take longer than doing its work.
+    fn hand_over(&self, group: Group) {
+        let applier = self.applier.as_ref().filter(|_| group.steps.len() <= APPLIED_HERE_MAX);
+        match applier.filter(|_| self.groups.begin()) {
+            Some(applier) => {
+                applier.apply_group(group);
+                applier.make_room();
+                self.groups.applied();
+            }
+            None => self.groups.push(group),
         }
     }
 

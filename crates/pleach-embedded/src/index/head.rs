@@ -41,6 +41,12 @@ const OP_SHIFT: u32 = 6;
 impl Head {
     pub(crate) fn encode(&self) -> Bytes {
         let mut bytes = Vec::with_capacity(48 + self.past.len() * 16 + self.payload.encoded_len());
+        self.encode_to(&mut bytes);
+        bytes.into()
+    }
+
+    /// Appends what [`Head::encode`] makes.
+    pub(crate) fn encode_to(&self, bytes: &mut Vec<u8>) {
         let op = match self.op {
             Op::Put => 0_u8,
             Op::Delete => 1,
@@ -53,21 +59,20 @@ impl Head {
         flags |= self.payload.flags();
         flags |= if self.past.is_empty() { 0 } else { FLAG_PAST };
         bytes.put_u8(flags);
-        put_varint(&mut bytes, self.revision.get());
+        put_varint(bytes, self.revision.get());
         bytes.put_u64_le(self.time.as_micros());
         if let Some(expires) = self.expires {
             bytes.put_u64_le(expires.as_micros());
         }
-        put_position(&mut bytes, self.revision, self.position);
+        put_position(bytes, self.revision, self.position);
         if !self.past.is_empty() {
-            put_varint(&mut bytes, self.past.len() as u64);
+            put_varint(bytes, self.past.len() as u64);
             for past in &self.past {
-                put_varint(&mut bytes, past.revision.get());
-                put_position(&mut bytes, past.revision, past.position);
+                put_varint(bytes, past.revision.get());
+                put_position(bytes, past.revision, past.position);
             }
         }
-        self.payload.encode(&mut bytes);
-        bytes.into()
+        self.payload.encode(bytes);
     }
 
     /// Reads what [`Head::encode`] wrote; an inline value shares memory with `bytes`. None means damage.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use pleach_engine::{Direction, EngineError, Revision};
 
-use super::{Backlog, Index, IndexChange, IndexCursor, IndexHome, IndexStats, Pair, ReadAt, is_empty};
+use super::{Backlog, Index, IndexCursor, IndexHome, IndexStats, Pair, ReadAt, is_empty};
 use crate::faults::SimDisk;
 
 /// So many flushed runs are merged into one.
@@ -238,17 +238,12 @@ impl Index for MemoryIndex {
         Box::new(Pairs { pairs: pairs.into_iter(), current: None })
     }
 
-    fn write(&self, revision: Revision, changes: Vec<IndexChange>) {
+    fn put(&self, revision: Revision, key: &[u8], value: Option<&[u8]>) {
         let mut contents = self.lock();
-        for change in changes {
-            let (key, value) = match change {
-                IndexChange::Insert(key, value) => (key, Some(value)),
-                IndexChange::Remove(key) => (key, None),
-            };
-            contents.active.bytes += (key.len() + value.as_ref().map_or(0, Bytes::len)) as u64;
-            contents.active.changes.push((key.clone(), revision, value.clone()));
-            contents.versions.set(key, revision, value);
-        }
+        let (key, value) = (Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice));
+        contents.active.bytes += (key.len() + value.as_ref().map_or(0, Bytes::len)) as u64;
+        contents.active.changes.push((key.clone(), revision, value.clone()));
+        contents.versions.set(key, revision, value);
     }
 
     fn unsealed_bytes(&self) -> u64 {

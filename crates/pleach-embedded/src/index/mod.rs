@@ -88,8 +88,18 @@ pub(crate) trait Index: fmt::Debug + Send + Sync {
         IndexIter(self.cursor(start, end, at, Direction::Forward))
     }
 
-    /// Applies the changes of one revision, which is not before that of any earlier call.
-    fn write(&self, revision: Revision, changes: Vec<IndexChange>);
+    /// Gives a key a value, or none, at a revision which is not before that of any earlier call.
+    fn put(&self, revision: Revision, key: &[u8], value: Option<&[u8]>);
+
+    /// Makes changes at a revision which is not before that of any earlier call.
+    fn write(&self, revision: Revision, changes: Vec<IndexChange>) {
+        for change in &changes {
+            match change {
+                IndexChange::Insert(key, value) => self.put(revision, key, Some(value)),
+                IndexChange::Remove(key) => self.put(revision, key, None),
+            }
+        }
+    }
 
     /// How much was written since the last [`Index::seal`].
     fn unsealed_bytes(&self) -> u64;

@@ -52,10 +52,10 @@ pub(super) fn flush(shared: &Shared, memtable: &Memtable, oldest: u64) -> Result
     let mut writer = shared.create_table()?;
     let hash = |key: &[u8]| shared.hash(key);
     let mut versions = 0_u64;
-    memtable.each(hash, |hash, key, version| {
-        if keeper.keeps(key, version.revision, version.value.is_none()) {
+    memtable.each(hash, |hash, key, revision, value| {
+        if keeper.keeps(key, revision, value.is_none()) {
             versions += 1;
-            writer.push(hash, key, version.revision, version.value.as_deref())?;
+            writer.push(hash, key, revision, value)?;
         }
         Ok::<_, EngineError>(())
     })?;

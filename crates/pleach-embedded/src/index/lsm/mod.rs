@@ -5,6 +5,7 @@
 //! list of tables on the side, and then exchange one pointer. Every byte that is read is checked against a
 //! checksum, and what does not match is a reason to build the index anew from the log.
 
+mod arena;
 mod block;
 mod block_cache;
 mod counters;
@@ -35,11 +36,11 @@ use self::counters::Counters;
 use self::cursor::{Merged, VisibleCursor};
 use self::levels::{Choice, LEVELS, Levels};
 use self::manifest::{Manifest, remove_leftovers};
-use self::memtable::{Memtable, Version};
+use self::memtable::Memtable;
 use self::source::{MemorySource, Source, TableSource};
 use self::table::Table;
 use self::table_writer::TableWriter;
-use super::{Backlog, Index, IndexChange, IndexCursor, IndexStats, LevelStats, Pair, ReadAt, is_empty};
+use super::{Backlog, Index, IndexCursor, IndexStats, LevelStats, Pair, ReadAt, is_empty};
 use crate::disk::{Disk, io_error};
 
 /// How much of the tables is read and checked at every open, the newest first. What is damaged elsewhere is found
@@ -326,16 +327,9 @@ impl Index for LsmIndex {
         Box::new(Checked { shared: Arc::clone(&self.shared), cursor })
     }
 
-    fn write(&self, revision: Revision, changes: Vec<IndexChange>) {
+    fn put(&self, revision: Revision, key: &[u8], value: Option<&[u8]>) {
         let active = Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner).active);
-        let revision = revision.get();
-        for change in changes {
-            let (key, value) = match change {
-                IndexChange::Insert(key, value) => (key, Some(value)),
-                IndexChange::Remove(key) => (key, None),
-            };
-            active.write(self.shared.hash(&key), key, Version { revision, value });
-        }
+        active.write(self.shared.hash(key), key, revision.get(), value);
     }
 
     fn unsealed_bytes(&self) -> u64 {

@@ -18,7 +18,7 @@ use super::table::TableInfo;
 use super::*;
 use crate::disk::RealDisk;
 use crate::faults::{Fault, SimDisk, Survival};
-use crate::index::{IndexHome as _, MemoryHome};
+use crate::index::{IndexChange, IndexHome as _, MemoryHome};
 use crate::random::seeded;
 
 const CACHE_BYTES: u64 = 64 * 1024;
