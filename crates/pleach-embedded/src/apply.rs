@@ -234,7 +234,7 @@ fn adapt_heads(
     for item in core.index.range(Bound::Included(prefix), end, ReadAt::Newest) {
         let (head_key, bytes) = item?;
         let key = key_of_head(&head_key).ok_or_else(|| nonsense(bucket.id, revision))?;
-        let mut head = Head::decode(&bytes).ok_or_else(|| damaged_head(bucket, &key))?;
+        let mut head = Head::decode(&bytes).ok_or_else(|| damaged_head(bucket, key.as_str()))?;
         let mut changes = Vec::new();
         if expires
             && head.op.is_put()

@@ -111,7 +111,7 @@ impl Core {
     pub(crate) fn head(&self, bucket: &Bucket, key: &Key, at: ReadAt) -> Result<Option<Head>, EngineError> {
         let bytes = with_head_key(bucket.id, key.as_bytes(), |index_key| self.index.get(index_key, at))?;
         let Some(bytes) = bytes else { return Ok(None) };
-        Head::decode(&bytes).map(Some).ok_or_else(|| damaged_head(bucket, key))
+        Head::decode(&bytes).map(Some).ok_or_else(|| damaged_head(bucket, key.as_str()))
     }
 
     /// The head of a key with its whole payload, up to `limit` bytes of it, from the cache if it is there, as of
@@ -134,7 +134,7 @@ impl Core {
             let Some(bytes) = self.index.get(index_key, ReadAt::Newest)? else {
                 return Ok(WholeHead::Absent);
             };
-            let mut head = Head::decode(&bytes).ok_or_else(|| damaged_head(bucket, key))?;
+            let mut head = Head::decode(&bytes).ok_or_else(|| damaged_head(bucket, key.as_str()))?;
             if !head.inline && head.op.is_put() {
                 if head.position.len > limit {
                     return Ok(WholeHead::Elsewhere);
@@ -245,7 +245,7 @@ impl Core {
     }
 }
 
-pub(crate) fn damaged_head(bucket: &Bucket, key: &Key) -> EngineError {
+pub(crate) fn damaged_head(bucket: &Bucket, key: &str) -> EngineError {
     EngineError::CorruptIndex { what: format!("what it holds about {}/{key} is unreadable", bucket.name) }
 }
 

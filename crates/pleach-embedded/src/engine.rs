@@ -439,7 +439,7 @@ impl Engine for EmbeddedEngine {
         let range = selection.covering_range();
         let snapshot = self.core.snapshots.open();
         let scan = HeadScan::new(&self.core, &bucket, snapshot, selection, &range, Direction::Forward);
-        let mut count = CountScan { scan, now, count: 0 };
+        let mut count = CountScan::new(scan, now);
         if !count.run(Budget::INLINE)? {
             count = blocking::unblock(move || count.run(Budget::UNLIMITED).map(|_| count)).await?;
         }

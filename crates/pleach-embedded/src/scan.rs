@@ -8,7 +8,7 @@ use pleach_engine::{
 
 use crate::catalog::Bucket;
 use crate::core::{Core, damaged_head, has_expired};
-use crate::index::{Head, IndexCursor, IndexKey, ReadAt, key_of_head};
+use crate::index::{Head, HeadView, IndexCursor, IndexKey, ReadAt, text_of_head};
 use crate::log::{Position, Wanted};
 use crate::snapshots::Snapshot;
 
@@ -72,47 +72,58 @@ impl HeadScan {
         }
     }
 
-    /// The entry of a head that this scan has read.
-    pub(crate) fn entry(&self, key: Key, head: Head, keys_only: bool) -> Result<Entry, EngineError> {
-        if keys_only || head.inline {
-            let entry = self.core.entry(&self.config, key, head, keys_only)?;
-            return entry.ok_or_else(|| EngineError::Bug { what: "an inline value is not there".into() });
-        }
+    /// The entry of a head that was read from the same snapshot.
+    pub(crate) fn entry(&self, key: Key, head: Head) -> Result<Entry, EngineError> {
         let name = key.clone();
-        let entry = self.core.entry(&self.config, key, head, keys_only)?;
+        let entry = self.core.entry(&self.config, key, head, false)?;
         entry.ok_or_else(|| self.core.missing(&name))
     }
 
-    /// The next key and head, live or not; none at the end. Skips what the selection does not contain, up to
-    /// `budget` heads, which it counts down: at zero it returns `OutOfBudget`.
-    pub(crate) fn next(&mut self, budget: &mut usize) -> Result<Step, EngineError> {
-        loop {
-            if *budget == 0 {
-                return Ok(Step::OutOfBudget);
-            }
-            *budget -= 1;
-            let Some((index_key, bytes)) = self.heads.next()? else { return Ok(Step::End) };
-            let key = key_of_head(index_key).ok_or_else(|| EngineError::CorruptIndex {
-                what: format!("a key of bucket {} is unreadable", self.bucket.name),
-            })?;
-            if self.filter.as_ref().is_none_or(|filter| filter.matches(&key)) {
-                let head = Head::decode_copy(bytes).ok_or_else(|| damaged_head(&self.bucket, &key))?;
-                return Ok(Step::Head(key, head));
-            }
+    /// The next key and head, live or not. At a `budget` of zero heads, which it counts down, it returns
+    /// `OutOfBudget`.
+    pub(crate) fn next(&mut self, budget: &mut usize) -> Result<Step<'_>, EngineError> {
+        if *budget == 0 {
+            return Ok(Step::OutOfBudget);
         }
-    }
-
-    /// Whether `head` is a live value at `now`.
-    pub(crate) fn is_live(&self, head: &Head, now: Timestamp) -> bool {
-        head.op.is_put() && !has_expired(&self.config, head.time, head.expires, || now)
+        *budget -= 1;
+        let Some((index_key, bytes)) = self.heads.next()? else { return Ok(Step::End) };
+        let damaged = || damaged_head(&self.bucket, &String::from_utf8_lossy(index_key));
+        let key = text_of_head(index_key).ok_or_else(damaged)?;
+        if self.filter.as_ref().is_some_and(|filter| !filter.matches_text(key)) {
+            return Ok(Step::Skipped);
+        }
+        Ok(Step::Head(key, HeadView::parse(bytes).ok_or_else(damaged)?))
     }
 }
 
 /// What [`HeadScan::next`] found.
-pub(crate) enum Step {
-    Head(Key, Head),
+pub(crate) enum Step<'a> {
+    Head(&'a str, HeadView<'a>),
+    /// One that does not pass the filter.
+    Skipped,
     End,
     OutOfBudget,
+}
+
+/// Whether `head` is a live value at `now`.
+pub(crate) fn is_live(config: &BucketConfig, head: &HeadView<'_>, now: Timestamp) -> bool {
+    head.op.is_put() && !has_expired(config, head.time, head.expires, || now)
+}
+
+/// A head of `bucket` as an entry, with its value if it is inline and wanted.
+fn entry_of(
+    bucket: &Bucket,
+    config: &BucketConfig,
+    key: &str,
+    head: &HeadView<'_>,
+    with_value: bool,
+) -> Result<Entry, EngineError> {
+    let damaged = || damaged_head(bucket, key);
+    let payload = head.payload(with_value && head.is_inline()).ok_or_else(damaged)?;
+    let (headers, value) = payload.into_value().ok_or_else(damaged)?;
+    let key = Key::parse_reserved(key).map_err(|_| damaged())?;
+    let expires = config.expiry(head.time, head.expires);
+    Ok(Entry { key, value, revision: head.revision, time: head.time, expires, op: head.op, headers })
 }
 
 /// So many values of a page are read from the log together.
@@ -121,69 +132,73 @@ const GATHERED_MAX: usize = 64;
 /// A page that is being read.
 pub(crate) struct PageScan {
     pub(crate) scan: HeadScan,
+    bucket: Arc<Bucket>,
+    config: Arc<BucketConfig>,
     now: Timestamp,
-    pub(crate) limit: usize,
-    pub(crate) keys_only: bool,
+    limit: usize,
+    keys_only: bool,
     pub(crate) entries: Vec<Entry>,
-    pub(crate) bytes: usize,
+    bytes: usize,
     /// Those of `entries` whose values are yet to be read from the log, and where they are.
     pending: Vec<(usize, Position)>,
-    /// An entry whose value was too large to be read within the budget.
-    pub(crate) put_off: Option<(Key, Head)>,
+    /// Bytes of values that may still be read.
+    budget: usize,
     /// Whether there is a live entry after the last one of the page.
     pub(crate) more: bool,
 }
 
 impl PageScan {
     pub(crate) fn new(scan: HeadScan, now: Timestamp, limit: usize, keys_only: bool) -> Self {
+        let (bucket, config) = (Arc::clone(&scan.bucket), Arc::clone(&scan.config));
         let (entries, pending) = (Vec::with_capacity(limit.min(GATHERED_MAX * 2)), Vec::new());
-        Self { scan, now, limit, keys_only, entries, bytes: 0, pending, put_off: None, more: false }
+        let (bytes, budget, more) = (0, 0, false);
+        Self { scan, bucket, config, now, limit, keys_only, entries, bytes, pending, budget, more }
     }
 
     /// Reads on, and says whether the page is complete; if not, the budget was used up.
     pub(crate) fn run(&mut self, budget: Budget) -> Result<bool, EngineError> {
-        let Budget { mut heads, mut bytes } = budget;
+        let mut heads = budget.heads;
+        self.budget = budget.bytes;
+        // What was put off the last time.
+        if !self.pending.is_empty() && !self.gather()? {
+            return Ok(false);
+        }
         while !self.more {
-            let (key, head) = match self.put_off.take() {
-                Some(put_off) => put_off,
-                None => match self.scan.next(&mut heads)? {
-                    Step::Head(key, head) => (key, head),
-                    Step::End => return self.gather().map(|()| true),
-                    Step::OutOfBudget => return self.gather().map(|()| self.more),
-                },
+            let (key, head) = match self.scan.next(&mut heads)? {
+                Step::Head(key, head) if is_live(&self.config, &head, self.now) => (key, head),
+                Step::Head(..) | Step::Skipped => continue,
+                Step::End => return self.gather(),
+                Step::OutOfBudget => return self.gather().map(|_| self.more),
             };
-            if !self.scan.is_live(&head, self.now) {
-                continue;
-            }
             if self.entries.len() == self.limit {
                 self.more = true;
                 break;
             }
-            let in_log = !self.keys_only && !head.inline;
-            if in_log {
-                let Some(left) = bytes.checked_sub(head.position.len as usize) else {
-                    self.put_off = Some((key, head));
-                    return self.gather().map(|()| self.more);
-                };
-                bytes = left;
-                self.pending.push((self.entries.len(), head.position));
+            if !self.keys_only && !head.is_inline() {
+                let position = head.position().ok_or_else(|| damaged_head(&self.bucket, key))?;
+                self.pending.push((self.entries.len(), position));
             }
-            let entry = self.scan.entry(key, head, self.keys_only || in_log)?;
-            self.entries.push(entry);
+            self.entries.push(entry_of(&self.bucket, &self.config, key, &head, !self.keys_only)?);
             self.weigh(self.entries.len() - 1);
-            if self.pending.len() >= GATHERED_MAX {
-                self.gather()?;
+            if self.pending.len() >= GATHERED_MAX && !self.gather()? {
+                return Ok(false);
             }
         }
-        self.gather().map(|()| true)
+        self.gather()
     }
 
-    /// Reads the values that were left in the log.
-    fn gather(&mut self) -> Result<(), EngineError> {
-        let pending = std::mem::take(&mut self.pending);
+    /// Reads the values that were left in the log, and says whether the budget was enough for all of them.
+    fn gather(&mut self) -> Result<bool, EngineError> {
         // What did not fit into the page is not read.
-        let pending: Vec<_> =
-            pending.into_iter().filter(|(number, _)| *number < self.entries.len()).collect();
+        self.pending.retain(|(number, _)| *number < self.entries.len());
+        let mut affordable = 0;
+        for (_, position) in &self.pending {
+            let Some(left) = self.budget.checked_sub(position.len as usize) else { break };
+            self.budget = left;
+            affordable += 1;
+        }
+        let later = self.pending.split_off(affordable);
+        let pending = std::mem::replace(&mut self.pending, later);
         let wanted = |(number, position): &(usize, Position)| {
             let entry = &self.entries[*number];
             Wanted { position: *position, key: &entry.key, revision: entry.revision }
@@ -198,7 +213,8 @@ impl PageScan {
             (entry.headers, entry.value) = value;
             self.weigh(number);
         }
-        Ok(())
+        self.pending.retain(|(number, _)| *number < self.entries.len());
+        Ok(self.pending.is_empty())
     }
 
     /// Takes account of the value of an entry; if it is too much for the page, it ends before it.
@@ -213,17 +229,24 @@ impl PageScan {
 
 /// Live entries that are being counted.
 pub(crate) struct CountScan {
-    pub(crate) scan: HeadScan,
-    pub(crate) now: Timestamp,
+    scan: HeadScan,
+    config: Arc<BucketConfig>,
+    now: Timestamp,
     pub(crate) count: u64,
 }
 
 impl CountScan {
+    pub(crate) fn new(scan: HeadScan, now: Timestamp) -> Self {
+        let config = Arc::clone(&scan.config);
+        Self { scan, config, now, count: 0 }
+    }
+
     /// Counts on, and says whether that was all; if not, the budget was used up.
     pub(crate) fn run(&mut self, mut budget: Budget) -> Result<bool, EngineError> {
         loop {
             match self.scan.next(&mut budget.heads)? {
-                Step::Head(_, head) => self.count += u64::from(self.scan.is_live(&head, self.now)),
+                Step::Head(_, head) => self.count += u64::from(is_live(&self.config, &head, self.now)),
+                Step::Skipped => {}
                 Step::End => return Ok(true),
                 Step::OutOfBudget => return Ok(false),
             }

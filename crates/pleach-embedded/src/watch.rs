@@ -13,11 +13,11 @@ use pleach_engine::{
 use tokio::sync::watch;
 
 use crate::catalog::Bucket;
-use crate::core::Core;
+use crate::core::{Core, damaged_head};
 use crate::feed::Recent;
 use crate::index::Head;
 use crate::log::{Frame, FrameKind, LogReader, Record, RecordKind};
-use crate::scan::{HeadScan, Step};
+use crate::scan::{HeadScan, Step, is_live};
 
 /// How many heads, or commits, a watch takes up at a time.
 const CHUNK_MAX: usize = 256;
@@ -299,7 +299,7 @@ impl Initial {
         };
         let range = ScanQuery::default().range_after(self.last.as_ref());
         let mut scan = HeadScan::new(core, bucket, snapshot, Selection::all(), &range, Direction::Forward);
-        let mut entries = Vec::new();
+        let (mut entries, config) = (Vec::new(), Arc::clone(&scan.config));
         let (mut bytes, mut budget) = (0, CHUNK_MAX);
         while bytes < CHUNK_BYTES_MAX {
             if let Some((key, head)) = self.rest.take() {
@@ -309,14 +309,19 @@ impl Initial {
                 continue;
             }
             match scan.next(&mut budget)? {
-                Step::Head(key, head) => {
+                Step::Head(text, head) => {
+                    let damaged = || damaged_head(bucket, text);
+                    let key = Key::parse_reserved(text).map_err(|_| damaged())?;
                     self.last = Some(key.clone());
-                    let wanted = query.start == WatchStart::History || scan.is_live(&head, core.clock.now());
+                    let history = query.start == WatchStart::History;
+                    let wanted = history || is_live(&config, &head, core.clock.now());
                     if wanted && query.matches(&key) {
-                        let past = if query.start == WatchStart::History { head.past } else { Vec::new() };
+                        let head = head.to_head().ok_or_else(damaged)?;
+                        let past = if history { head.past } else { Vec::new() };
                         self.rest = Some((key, Head { past, ..head }));
                     }
                 }
+                Step::Skipped => {}
                 Step::End => return Ok(InitialChunk { entries, rest: None }),
                 Step::OutOfBudget => break,
             }
@@ -327,7 +332,7 @@ impl Initial {
 
     /// Reads the oldest record that is left of a key.
     fn take_record(&mut self, scan: &HeadScan, key: Key, mut head: Head) -> Result<Entry, EngineError> {
-        let Some(oldest) = head.past.pop() else { return scan.entry(key, head, false) };
+        let Some(oldest) = head.past.pop() else { return scan.entry(key, head) };
         let entry = scan.core.past_entry(&scan.config, &key, oldest)?;
         let entry = entry.ok_or_else(|| scan.core.missing(&key))?;
         self.rest = Some((key, head));

@@ -51,10 +51,11 @@ impl KeyFilter {
 
     /// Whether `key` passes.
     pub fn matches(&self, key: &Key) -> bool {
-        self.matches_str(key.as_str())
+        self.matches_text(key.as_str())
     }
 
-    pub(crate) fn matches_str(&self, key: &str) -> bool {
+    /// Whether a key with this text passes.
+    pub fn matches_text(&self, key: &str) -> bool {
         let mut tokens = key.split('.');
         for pattern in self.text.split('.') {
             match (pattern, tokens.next()) {

@@ -77,47 +77,93 @@ impl Head {
 
     /// Reads what [`Head::encode`] wrote; an inline value shares memory with `bytes`. None means damage.
     pub(crate) fn decode(bytes: &Bytes) -> Option<Self> {
-        Self::parse(bytes, |value| bytes.slice_ref(value))
+        Self::parse(HeadView::parse(bytes)?, |value| bytes.slice_ref(value))
     }
 
-    /// Reads what [`Head::encode`] wrote; an inline value is copied.
-    pub(crate) fn decode_copy(bytes: &[u8]) -> Option<Self> {
-        Self::parse(bytes, Bytes::copy_from_slice)
-    }
-
-    fn parse<'a>(bytes: &'a [u8], value: impl FnOnce(&'a [u8]) -> Bytes) -> Option<Self> {
-        let mut fields = Fields(bytes);
-        let flags = fields.u8()?;
-        let op = match flags >> OP_SHIFT {
-            0 => Op::Put,
-            1 => Op::Delete,
-            2 => Op::Purge,
-            _ => Op::Expire,
-        };
-        let revision = Revision::new(fields.varint()?);
-        let time = Timestamp::from_micros(fields.u64()?);
-        let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(fields.u64()?) };
-        let position = take_position(&mut fields, revision)?;
-        let mut past = Vec::new();
-        if flags & FLAG_PAST != 0 {
-            let count = fields.varint()?;
-            if count > pleach_engine::HISTORY_MAX.into() {
-                return None;
-            }
-            for _ in 0..count {
-                let revision = Revision::new(fields.varint()?);
-                past.push(Past { revision, position: take_position(&mut fields, revision)? });
-            }
-        }
-        let expires = expires.map(Timestamp::from_micros);
-        let (payload, inline) = (Payload::decode(fields, flags, value)?, flags & FLAG_INLINE != 0);
-        Some(Self { op, revision, time, expires, position, payload, inline, past })
+    fn parse<'a>(view: HeadView<'a>, value: impl FnOnce(&'a [u8]) -> Bytes) -> Option<Self> {
+        let HeadView { flags, op, revision, time, expires, mut rest, .. } = view;
+        let position = take_position(&mut rest, revision)?;
+        let past = take_past(&mut rest, flags)?;
+        let payload = Payload::decode(rest, flags, value)?;
+        Some(Self { op, revision, time, expires, position, payload, inline: view.is_inline(), past })
     }
 
     /// The record itself as one that has been followed by another.
     pub(crate) fn as_past(&self) -> Past {
         Past { revision: self.revision, position: self.position }
     }
+}
+
+/// A head that is still in its bytes, for those who want little of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadView<'a> {
+    flags: u8,
+    pub(crate) op: Op,
+    pub(crate) revision: Revision,
+    pub(crate) time: Timestamp,
+    /// The entry's own expiry, without regard to its bucket's TTL.
+    pub(crate) expires: Option<Timestamp>,
+    /// The position, and what follows it.
+    rest: Fields<'a>,
+}
+
+impl<'a> HeadView<'a> {
+    /// Looks at what [`Head::encode`] wrote. None means damage.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let mut rest = Fields(bytes);
+        let flags = rest.u8()?;
+        let op = match flags >> OP_SHIFT {
+            0 => Op::Put,
+            1 => Op::Delete,
+            2 => Op::Purge,
+            _ => Op::Expire,
+        };
+        let revision = Revision::new(rest.varint()?);
+        let time = Timestamp::from_micros(rest.u64()?);
+        let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(rest.u64()?) };
+        let expires = expires.map(Timestamp::from_micros);
+        Some(Self { flags, op, revision, time, expires, rest })
+    }
+
+    /// Whether the value is in it.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.flags & FLAG_INLINE != 0
+    }
+
+    pub(crate) fn position(&self) -> Option<Position> {
+        let mut fields = self.rest;
+        take_position(&mut fields, self.revision)
+    }
+
+    /// The headers, and the value if it is inline and `with_value`.
+    pub(crate) fn payload(&self, with_value: bool) -> Option<Payload> {
+        let mut fields = self.rest;
+        take_position(&mut fields, self.revision)?;
+        take_past(&mut fields, self.flags)?;
+        let copy = |value: &[u8]| if with_value { Bytes::copy_from_slice(value) } else { Bytes::new() };
+        let payload = Payload::decode(fields, self.flags, copy)?;
+        Some(if with_value { payload } else { payload.without_value() })
+    }
+
+    /// All of it.
+    pub(crate) fn to_head(self) -> Option<Head> {
+        Head::parse(self, Bytes::copy_from_slice)
+    }
+}
+
+fn take_past(fields: &mut Fields<'_>, flags: u8) -> Option<Vec<Past>> {
+    let mut past = Vec::new();
+    if flags & FLAG_PAST != 0 {
+        let count = fields.varint()?;
+        if count > pleach_engine::HISTORY_MAX.into() {
+            return None;
+        }
+        for _ in 0..count {
+            let revision = Revision::new(fields.varint()?);
+            past.push(Past { revision, position: take_position(fields, revision)? });
+        }
+    }
+    Some(past)
 }
 
 /// A record is near the beginning of its segment, so the distance is a smaller number than the revision.

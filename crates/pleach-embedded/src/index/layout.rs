@@ -114,10 +114,14 @@ pub(crate) fn is_head(index_key: &[u8]) -> bool {
     index_key.first() == Some(&HEAD)
 }
 
+/// The bucket's key inside a key made by [`IndexKey::head`], as text.
+pub(crate) fn text_of_head(index_key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(index_key.get(HEAD_PREFIX_BYTES..)?).ok()
+}
+
 /// The bucket's key inside a key made by [`IndexKey::head`].
 pub(crate) fn key_of_head(index_key: &[u8]) -> Option<Key> {
-    let key = std::str::from_utf8(index_key.get(HEAD_PREFIX_BYTES..)?).ok()?;
-    Key::parse_reserved(key).ok()
+    Key::parse_reserved(text_of_head(index_key)?).ok()
 }
 
 /// The bucket, and the rest, of a key made by [`IndexKey::consumer`], [`IndexKey::deleted`] or

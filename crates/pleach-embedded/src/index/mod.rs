@@ -16,9 +16,11 @@ use std::ops::Bound;
 use bytes::Bytes;
 use pleach_engine::{Direction, EngineError, Revision};
 
-pub(crate) use head::{Head, INLINE_BYTES_MAX, Past};
+pub(crate) use head::{Head, HeadView, INLINE_BYTES_MAX, Past};
 pub(crate) use home::{IndexDirectory, IndexHome};
-pub(crate) use layout::{IndexKey, Meta, bucket_of, decode_expiry_key, is_head, key_of_head, with_head_key};
+pub(crate) use layout::{
+    IndexKey, Meta, bucket_of, decode_expiry_key, is_head, key_of_head, text_of_head, with_head_key,
+};
 pub(crate) use lsm::LsmIndex;
 #[cfg(test)]
 pub(crate) use memory::{FlushFault, MemoryHome};

@@ -1,7 +1,7 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
 use hashbrown::HashTable;
@@ -28,7 +28,9 @@ pub(super) struct Memtable {
 
 #[derive(Debug, Default)]
 struct Shard {
-    slots: HashTable<Slot>,
+    slots: Vec<Slot>,
+    /// The numbers of the slots by the hashes of their keys.
+    table: HashTable<u32>,
     arena: Arena,
 }
 
@@ -52,11 +54,18 @@ struct Written {
 /// Keys with the same first byte.
 #[derive(Debug, Default)]
 struct Keys {
-    sorted: BTreeSet<Bytes>,
-    /// Keys that are not in `sorted`, and the shard that has each.
-    unsorted: Vec<(usize, Place)>,
+    sorted: BTreeMap<Arc<[u8]>, SlotId>,
+    /// Those that are not in `sorted`.
+    unsorted: Vec<SlotId>,
     /// Whether someone has scanned them: then new ones are put in order at once.
     scanned: bool,
+}
+
+/// Where a slot is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotId {
+    shard: u32,
+    number: u32,
 }
 
 /// What was written to a key; no value if it was removed.
@@ -79,36 +88,38 @@ impl Default for Memtable {
 impl Memtable {
     /// Writes a version, which is not older than any before.
     pub(super) fn write(&self, hash: Hash, key: &[u8], revision: u64, value: Option<&[u8]>) {
-        let number = shard_of(hash);
-        let mut guard = self.shards[number].write().unwrap_or_else(PoisonError::into_inner);
-        let Shard { slots, arena } = &mut *guard;
+        let shard_number = shard_of(hash);
+        let mut guard = self.shards[shard_number].write().unwrap_or_else(PoisonError::into_inner);
+        let Shard { slots, table, arena } = &mut *guard;
         let (value, mut taken) = match value.map(|value| arena.add(value)) {
             Some((place, taken)) => (Some(place), taken),
             None => (None, 0),
         };
         let written = Written { revision, value };
-        if let Some(slot) = slots.find_mut(hash.0, |slot| arena.get(slot.key) == key) {
+        let found = table.find(hash.0, |number| arena.get(slots[*number as usize].key) == key).copied();
+        if let Some(slot) = found.and_then(|number| slots.get_mut(number as usize)) {
             let before = std::mem::replace(&mut slot.newest, written);
             // The same revision may be written twice; the second time counts.
             if before.revision != revision {
                 slot.older.push(before);
                 taken += size_of::<Written>();
             }
-            self.grow(taken);
-            return;
+            return self.grow(taken);
         }
         let (place, key_taken) = arena.add(key);
-        let slot = Slot { hash, key: place, newest: written, older: Vec::new() };
-        slots.insert_unique(hash.0, slot, |slot| slot.hash.0);
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let slot = SlotId { shard: small(shard_number), number: small(slots.len()) };
+        slots.push(Slot { hash, key: place, newest: written, older: Vec::new() });
+        table.insert_unique(hash.0, slot.number, |number| slots[*number as usize].hash.0);
         drop(guard);
         self.grow(taken + key_taken + KEY_BYTES);
         // After the version: whoever finds the key in the order finds the version too.
         let mut order = self.order.write().unwrap_or_else(PoisonError::into_inner);
         let keys = order.entry(kind_of(key)).or_default();
         if keys.scanned {
-            keys.sorted.insert(Bytes::copy_from_slice(key));
+            keys.sorted.insert(key.into(), slot);
         } else {
-            keys.unsorted.push((number, place));
+            keys.unsorted.push(slot);
         }
     }
 
@@ -119,9 +130,15 @@ impl Memtable {
     /// The newest version of a key that was written up to revision `at`.
     pub(super) fn get(&self, hash: Hash, key: &[u8], at: u64) -> Option<Version> {
         let shard = self.shard(shard_of(hash));
-        let written = shard.find(hash, key)?.version(at)?;
-        let value = written.value.map(|place| Bytes::copy_from_slice(shard.arena.get(place)));
-        Some(Version { revision: written.revision, value })
+        let slots = &shard.slots;
+        let number =
+            shard.table.find(hash.0, |number| shard.arena.get(slots[*number as usize].key) == key)?;
+        shard.version(*number, at)
+    }
+
+    /// The newest version of the key of a slot that was written up to revision `at`.
+    pub(super) fn version(&self, slot: SlotId, at: u64) -> Option<Version> {
+        self.shard(slot.shard as usize).version(slot.number, at)
     }
 
     /// About how much memory it takes.
@@ -133,49 +150,35 @@ impl Memtable {
         self.bytes() == 0
     }
 
-    /// The first up to `limit` keys in the range, in the direction, that had a version at revision `at`, with it.
+    /// The first up to `limit` keys in the range, in the direction.
     pub(super) fn chunk(
         &self,
-        hash: impl Fn(&[u8]) -> Hash,
         range: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        at: u64,
         limit: usize,
-    ) -> Chunk {
-        let keys = self.keys_in(range, direction, limit);
-        let (more, last) = (keys.len() == limit, keys.last().cloned());
-        let versions = keys.into_iter().filter_map(|key| {
-            let version = self.get(hash(&key), &key, at)?;
-            Some((key, version))
-        });
-        Chunk { versions: versions.collect::<Vec<_>>().into_iter(), last, more }
-    }
-
-    fn keys_in(&self, range: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction, limit: usize) -> Vec<Bytes> {
+    ) -> Vec<(Arc<[u8]>, SlotId)> {
         let kind = |bound: Bound<&[u8]>, open: u8| match bound {
             Bound::Included(key) | Bound::Excluded(key) => kind_of(key),
             Bound::Unbounded => open,
         };
         let kinds = kind(range.0, u8::MIN)..=kind(range.1, u8::MAX);
-        let order = self.order.read().unwrap_or_else(PoisonError::into_inner);
-        let sorted = order.range(kinds.clone()).all(|(_, keys)| keys.scanned);
-        let order = if sorted {
-            order
-        } else {
+        let mut order = self.order.read().unwrap_or_else(PoisonError::into_inner);
+        if !order.range(kinds.clone()).all(|(_, keys)| keys.scanned) {
             drop(order);
-            let mut order = self.order.write().unwrap_or_else(PoisonError::into_inner);
-            order.range_mut(kinds.clone()).for_each(|(_, keys)| self.sort(keys));
-            drop(order);
-            self.order.read().unwrap_or_else(PoisonError::into_inner)
-        };
-        let kinds = order.range(kinds).map(|(_, keys)| &keys.sorted);
+            let mut unsorted = self.order.write().unwrap_or_else(PoisonError::into_inner);
+            unsorted.range_mut(kinds.clone()).for_each(|(_, keys)| self.sort(keys));
+            drop(unsorted);
+            order = self.order.read().unwrap_or_else(PoisonError::into_inner);
+        }
+        let keys = order.range(kinds).map(|(_, keys)| &keys.sorted);
+        let copy = |(key, slot): (&Arc<[u8]>, &SlotId)| (Arc::clone(key), *slot);
         match direction {
             Direction::Forward => {
-                kinds.flat_map(|keys| keys.range::<[u8], _>(range)).take(limit).cloned().collect()
+                keys.flat_map(|keys| keys.range::<[u8], _>(range)).take(limit).map(copy).collect()
             }
             Direction::Backward => {
-                let keys = kinds.rev().flat_map(|keys| keys.range::<[u8], _>(range).rev());
-                keys.take(limit).cloned().collect()
+                let keys = keys.rev().flat_map(|keys| keys.range::<[u8], _>(range).rev());
+                keys.take(limit).map(copy).collect()
             }
         }
     }
@@ -183,38 +186,40 @@ impl Memtable {
     /// Puts keys in order, from now on for good.
     fn sort(&self, keys: &mut Keys) {
         keys.scanned = true;
-        let copy = |(shard, place)| Bytes::copy_from_slice(self.shard(shard).arena.get(place));
-        let mut unsorted: Vec<_> = std::mem::take(&mut keys.unsorted).into_iter().map(copy).collect();
-        unsorted.sort_unstable();
-        if keys.sorted.is_empty() {
-            keys.sorted = unsorted.into_iter().collect();
-        } else {
-            keys.sorted.extend(unsorted);
-        }
+        let named = |slot: SlotId| {
+            let shard = self.shard(slot.shard as usize);
+            let key = shard.slots.get(slot.number as usize).map(|slot| shard.arena.get(slot.key));
+            (Arc::from(key.unwrap_or_default()), slot)
+        };
+        let mut unsorted: Vec<(Arc<[u8]>, _)> =
+            std::mem::take(&mut keys.unsorted).into_iter().map(named).collect();
+        unsorted.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        keys.sorted.extend(unsorted);
     }
 
     /// Calls `each` with every version: keys upwards, the versions of a key from the newest to the oldest.
     pub(super) fn each<E>(
         &self,
-        hash: impl Fn(&[u8]) -> Hash,
         mut each: impl FnMut(Hash, &[u8], u64, Option<&[u8]>) -> Result<(), E>,
     ) -> Result<(), E> {
         // Nobody writes any more, so holding the locks keeps nobody waiting.
         let shards: [_; SHARDS] = std::array::from_fn(|number| self.shard(number));
         let order = self.order.read().unwrap_or_else(PoisonError::into_inner);
         for keys in order.values() {
-            let mut unsorted: Vec<&[u8]> =
-                keys.unsorted.iter().map(|(shard, place)| shards[*shard].arena.get(*place)).collect();
-            unsorted.sort_unstable();
-            // One of them is empty: what is scanned is all in order.
-            for key in keys.sorted.iter().map(|key| &key[..]).chain(unsorted) {
-                let hash = hash(key);
-                let shard = &shards[shard_of(hash)];
-                let Some(slot) = shard.find(hash, key) else { continue };
+            let slots = keys.sorted.values().chain(&keys.unsorted).filter_map(|slot| {
+                let shard = &shards[slot.shard as usize];
+                let found = shard.slots.get(slot.number as usize)?;
+                Some((shard.arena.get(found.key), found, shard))
+            });
+            let mut slots: Vec<_> = slots.collect();
+            if !keys.unsorted.is_empty() {
+                slots.sort_unstable_by_key(|(key, _, _)| *key);
+            }
+            for (key, slot, shard) in slots {
                 for Written { revision, value } in
                     std::iter::once(&slot.newest).chain(slot.older.iter().rev())
                 {
-                    each(hash, key, *revision, value.map(|place| shard.arena.get(place)))?;
+                    each(slot.hash, key, *revision, value.map(|place| shard.arena.get(place)))?;
                 }
             }
         }
@@ -236,8 +241,10 @@ fn kind_of(key: &[u8]) -> u8 {
 }
 
 impl Shard {
-    fn find(&self, hash: Hash, key: &[u8]) -> Option<&Slot> {
-        self.slots.find(hash.0, |slot| self.arena.get(slot.key) == key)
+    fn version(&self, slot: u32, at: u64) -> Option<Version> {
+        let written = self.slots.get(slot as usize)?.version(at)?;
+        let value = written.value.map(|place| Bytes::copy_from_slice(self.arena.get(place)));
+        Some(Version { revision: written.revision, value })
     }
 }
 
@@ -248,14 +255,4 @@ impl Slot {
         }
         self.older.iter().rev().find(|version| version.revision <= at).copied()
     }
-}
-
-/// Some keys of a memtable in order, each with the version that was asked for.
-#[derive(Debug, Default)]
-pub(super) struct Chunk {
-    pub(super) versions: std::vec::IntoIter<(Bytes, Version)>,
-    /// The last key that was looked at.
-    pub(super) last: Option<Bytes>,
-    /// Whether there may be more after it.
-    pub(super) more: bool,
 }

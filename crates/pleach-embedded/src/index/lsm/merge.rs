@@ -50,9 +50,8 @@ impl Keeper {
 pub(super) fn flush(shared: &Shared, memtable: &Memtable, oldest: u64) -> Result<Option<Table>, EngineError> {
     let mut keeper = Keeper::new(oldest, false);
     let mut writer = shared.create_table()?;
-    let hash = |key: &[u8]| shared.hash(key);
     let mut versions = 0_u64;
-    memtable.each(hash, |hash, key, revision, value| {
+    memtable.each(|hash, key, revision, value| {
         if keeper.keeps(key, revision, value.is_none()) {
             versions += 1;
             writer.push(hash, key, revision, value)?;

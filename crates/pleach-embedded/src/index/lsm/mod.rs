@@ -286,7 +286,7 @@ impl LsmIndex {
         if !is_empty(&range.0, &range.1) {
             for memtable in std::iter::once(&view.active).chain(&view.sealed) {
                 if !memtable.is_empty() {
-                    let source = MemorySource::new(shared, memtable, range.clone(), direction, at);
+                    let source = MemorySource::new(memtable, range.clone(), direction, at);
                     sources.push(Source::Memory(source));
                 }
             }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use pleach_engine::{Direction, EngineError};
 
 use super::block::Block;
-use super::memtable::{Chunk, Memtable, Version};
+use super::memtable::{Memtable, SlotId, Version};
 use super::table::Table;
 use super::{Reading, Shared};
 use crate::index::is_empty;
@@ -63,50 +63,57 @@ impl Source {
 /// Reads a memtable, a chunk at a time.
 pub(super) struct MemorySource {
     memtable: Arc<Memtable>,
-    shared: Arc<Shared>,
     at: u64,
     direction: Direction,
     /// What is left to read after this chunk.
     range: (Bound<Bytes>, Bound<Bytes>),
-    chunk: Chunk,
+    chunk: std::vec::IntoIter<(Arc<[u8]>, SlotId)>,
     chunk_limit: usize,
-    current: Option<(Bytes, Version)>,
+    /// Whether there may be more after this chunk.
+    more: bool,
+    current: Option<(Arc<[u8]>, Version)>,
 }
 
 impl MemorySource {
     pub(super) fn new(
-        shared: &Arc<Shared>,
         memtable: &Arc<Memtable>,
         range: (Bound<Bytes>, Bound<Bytes>),
         direction: Direction,
         at: u64,
     ) -> Self {
-        let (memtable, shared) = (Arc::clone(memtable), Arc::clone(shared));
-        let chunk = Chunk { more: true, ..Chunk::default() };
-        let chunk_limit = CHUNK_MIN;
-        let mut source = Self { memtable, shared, at, direction, range, chunk, chunk_limit, current: None };
+        let (memtable, chunk) = (Arc::clone(memtable), Vec::new().into_iter());
+        let (chunk_limit, more, current) = (CHUNK_MIN, true, None);
+        let mut source = Self { memtable, at, direction, range, chunk, chunk_limit, more, current };
         source.advance();
         source
     }
 
     fn advance(&mut self) {
         loop {
-            self.current = self.chunk.versions.next();
-            if self.current.is_some() || !self.chunk.more {
+            for (key, slot) in self.chunk.by_ref() {
+                if let Some(version) = self.memtable.version(slot, self.at) {
+                    self.current = Some((key, version));
+                    return;
+                }
+            }
+            if !self.more {
+                self.current = None;
                 return;
             }
             let range = (as_slice(&self.range.0), as_slice(&self.range.1));
-            let hash = |key: &[u8]| self.shared.hash(key);
-            self.chunk = self.memtable.chunk(hash, range, self.direction, self.at, self.chunk_limit);
+            let chunk = self.memtable.chunk(range, self.direction, self.chunk_limit);
+            self.more = chunk.len() == self.chunk_limit;
             self.chunk_limit = (self.chunk_limit * 2).min(CHUNK_MAX);
-            if let Some(last) = self.chunk.last.take() {
+            if let Some((last, _)) = chunk.last().filter(|_| self.more) {
+                let last = Bound::Excluded(Bytes::copy_from_slice(last));
                 match self.direction {
-                    Direction::Forward => self.range.0 = Bound::Excluded(last),
-                    Direction::Backward => self.range.1 = Bound::Excluded(last),
+                    Direction::Forward => self.range.0 = last,
+                    Direction::Backward => self.range.1 = last,
                 }
                 // A range without anything between its ends must not be asked for.
-                self.chunk.more &= !is_empty(&self.range.0, &self.range.1);
+                self.more = !is_empty(&self.range.0, &self.range.1);
             }
+            self.chunk = chunk.into_iter();
         }
     }
 }
