@@ -287,7 +287,7 @@ fn replay(
         if core.index.unsealed_bytes() >= core.settings.memtable_bytes {
             seal_index(core, newest, core.clock.now())?;
             core.flush_index(newest)?;
-            core.index.compact(newest)?;
+            core.index.compact(newest, true)?;
         }
     }
     Ok(())

@@ -127,7 +127,7 @@ fn entry_of(
 }
 
 /// So many values of a page are read from the log together.
-const GATHERED_MAX: usize = 64;
+const GATHERED_MAX: usize = 128;
 
 /// A page that is being read.
 pub(crate) struct PageScan {
@@ -201,10 +201,10 @@ impl PageScan {
         let pending = std::mem::replace(&mut self.pending, later);
         let wanted = |(number, position): &(usize, Position)| {
             let entry = &self.entries[*number];
-            Wanted { position: *position, key: &entry.key, revision: entry.revision }
+            Wanted { position: *position, key: entry.key.clone(), revision: entry.revision }
         };
         let wanted: Vec<_> = pending.iter().map(wanted).collect();
-        let payloads = self.scan.core.log.gather(&wanted)?;
+        let payloads = self.scan.core.log.gather(wanted)?;
         for ((number, position), payload) in pending.into_iter().zip(payloads) {
             let Some(entry) = self.entries.get_mut(number) else { break };
             let payload = payload.ok_or_else(|| self.scan.core.missing(&entry.key))?;

@@ -16,6 +16,9 @@ pub(crate) const RUNS_MAX: usize = 30;
 /// How often the thread looks around without being woken, and how late a buffered commit is synced at most.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// As long as no more than this is written, a store counts as at rest.
+const RESTING_BYTES_MAX: u64 = 256 * 1024;
+
 /// Flushes the index, and syncs what buckets were content to leave to the operating system. Merging, which takes
 /// longer, is done on a thread of its own, so that no flush waits for it.
 #[derive(Debug)]
@@ -41,9 +44,15 @@ impl Upkeep {
 
     /// Merges until the store is closed.
     pub(crate) fn run_merges(&self) {
+        let (mut written_before, mut rest_since) = (0, Duration::ZERO);
         while !self.core.health.is_closed() {
             self.core.merging.wait(UPKEEP_INTERVAL);
-            while !self.core.health.is_poisoned() && !self.core.health.is_closed() && self.merge() {}
+            let (written, now) = (self.core.written_log.load(Ordering::Acquire), self.core.elapsed());
+            if written.saturating_sub(written_before) > RESTING_BYTES_MAX {
+                (written_before, rest_since) = (written, now);
+            }
+            let is_busy = now.saturating_sub(rest_since) < UPKEEP_INTERVAL;
+            while !self.core.health.is_poisoned() && !self.core.health.is_closed() && self.merge(is_busy) {}
         }
     }
 
@@ -51,7 +60,7 @@ impl Upkeep {
     #[cfg(test)]
     pub(crate) fn step(&self) {
         self.flush();
-        while !self.core.health.is_poisoned() && self.merge() {}
+        while !self.core.health.is_poisoned() && self.merge(false) {}
     }
 
     fn flush(&self) {
@@ -67,9 +76,9 @@ impl Upkeep {
     }
 
     /// Merges once, and says whether there was something to merge.
-    fn merge(&self) -> bool {
+    fn merge(&self, is_busy: bool) -> bool {
         let started = self.core.elapsed();
-        let merged = self.core.index.compact(self.oldest());
+        let merged = self.core.index.compact(self.oldest(), is_busy);
         self.count_time(&self.core.meters.merge_micros, started);
         let more = matches!(merged, Ok(true));
         // While a flush cannot go on for want of space, merging that needs none says nothing about that.

@@ -1,12 +1,15 @@
+use std::collections::VecDeque;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use pleach::{
-    Bucket, BucketConfig, Durability, KeyRange, Revision, ScanQuery, Selection, Store, SystemClock,
-    WatchEvent, WatchOptions, WatchStart,
+    Bucket, BucketConfig, Committed, Durability, KeyRange, Revision, ScanQuery, Selection, Store,
+    SystemClock, WatchEvent, WatchOptions, WatchStart, WriteError,
 };
 use pleach_embedded::{EmbeddedEngine, Settings};
 use pollster::block_on;
@@ -30,7 +33,14 @@ pub(crate) struct PleachPeer {
     /// The newest revision that was acknowledged.
     last: AtomicU64,
     runtime: Runtime,
+    /// Batches that were begun and are not yet acknowledged, oldest first.
+    in_flight: Mutex<VecDeque<Commit>>,
 }
+
+type Commit = Pin<Box<dyn Future<Output = std::result::Result<Committed, WriteError>> + Send>>;
+
+/// So many batches are under way while keys are loaded: one thread need not wait for each.
+const BATCHES_IN_FLIGHT: usize = 4;
 
 impl PleachPeer {
     pub(crate) fn open(opening: Opening<'_>) -> Result<Self> {
@@ -51,7 +61,14 @@ impl PleachPeer {
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(RUNTIME_THREADS).build()?;
         let synced = block_on(bucket.config())?.durability == Durability::Synced;
-        Ok(Self { store, bucket, synced: synced.into(), last: AtomicU64::new(0), runtime })
+        Ok(Self {
+            store,
+            bucket,
+            synced: synced.into(),
+            last: AtomicU64::new(0),
+            runtime,
+            in_flight: Mutex::default(),
+        })
     }
 
     pub(crate) fn bucket(&self) -> &Bucket {
@@ -77,6 +94,13 @@ impl PleachPeer {
         Ok(())
     }
 
+    fn await_oldest(&self, in_flight: &mut VecDeque<Commit>) -> Result<()> {
+        if let Some(commit) = in_flight.pop_front() {
+            self.acknowledged(block_on(commit)?.last);
+        }
+        Ok(())
+    }
+
     fn acknowledged(&self, revision: Revision) {
         self.last.fetch_max(revision.get(), Ordering::AcqRel);
     }
@@ -89,11 +113,25 @@ impl Peer for PleachPeer {
         let batch = records.iter().fold(batch, |batch, record| {
             batch.put(record.key.as_str(), Bytes::copy_from_slice(&record.value))
         });
-        self.acknowledged(block_on(batch.commit())?.last);
+        // Begun by asking once; then the next batch is made while this one is written.
+        let mut commit: Commit = Box::pin(batch.commit());
+        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        match commit.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(committed) => self.acknowledged(committed?.last),
+            Poll::Pending => in_flight.push_back(commit),
+        }
+        while in_flight.len() >= BATCHES_IN_FLIGHT {
+            self.await_oldest(&mut in_flight)?;
+        }
         Ok(())
     }
 
     fn sync(&self) -> Result<()> {
+        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        while !in_flight.is_empty() {
+            self.await_oldest(&mut in_flight)?;
+        }
+        drop(in_flight);
         // A change of configuration is synced itself, and with it everything before it in the log.
         self.set_synced(true)
     }

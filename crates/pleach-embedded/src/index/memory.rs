@@ -295,7 +295,7 @@ impl Index for MemoryIndex {
         Ok(())
     }
 
-    fn compact(&self, oldest: Revision) -> Result<bool, EngineError> {
+    fn compact(&self, oldest: Revision, _is_busy: bool) -> Result<bool, EngineError> {
         let mut contents = self.lock();
         let mut home = self.home.lock();
         let is_due = home.runs >= MERGED_RUNS;

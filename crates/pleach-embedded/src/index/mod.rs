@@ -116,9 +116,9 @@ pub(crate) trait Index: fmt::Debug + Send + Sync {
     /// from `oldest` on stay readable.
     fn flush(&self, count: usize, oldest: Revision) -> Result<(), EngineError>;
 
-    /// Does some of the merging that keeps reads fast, if any is due, and says whether it was; snapshots from
-    /// `oldest` on stay readable.
-    fn compact(&self, oldest: Revision) -> Result<bool, EngineError>;
+    /// Does some of the merging that keeps reads fast, if any is due, and says whether it was; while much is written
+    /// (`is_busy`) it comes later. Snapshots from `oldest` on stay readable.
+    fn compact(&self, oldest: Revision, is_busy: bool) -> Result<bool, EngineError>;
 
     /// What it has done, and how large it is.
     fn stats(&self) -> IndexStats;

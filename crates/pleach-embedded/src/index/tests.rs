@@ -222,7 +222,7 @@ fn a_snapshot_stays_the_same_through_writes_flushes_and_merges() {
             index.write(Revision::new(revision), vec![insert("b", "later"), IndexChange::Remove("a".into())]);
             index.seal();
             index.flush(usize::MAX, held).unwrap();
-            index.compact(held).unwrap();
+            index.compact(held, false).unwrap();
             assert_eq!(
                 contents(&*index, ReadAt::Snapshot(held)),
                 before,

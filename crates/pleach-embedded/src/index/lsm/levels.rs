@@ -2,8 +2,10 @@ use std::sync::Arc;
 
 use super::table::Table;
 
-/// So many tables of the first level are merged into the next.
-pub(super) const RUNS_MERGED: usize = 4;
+/// So many tables of the first level are merged into the next, for the sake of reads, and while much is written only
+/// so many: the more are merged at once, the less is written again.
+const RUNS_MERGED: usize = 4;
+const RUNS_MERGED_BUSY: usize = 8;
 
 /// How much larger each level is than the one before.
 const GROWTH: u64 = 10;
@@ -87,9 +89,15 @@ impl Levels {
 
     /// What to merge next, if anything: from the level that is furthest past its size. `base` is the size of the
     /// second level, `cursors` where the last merge of each level ended.
-    pub(super) fn choose(&self, base: u64, cursors: &[bytes::Bytes; LEVELS]) -> Option<Choice> {
+    pub(super) fn choose(
+        &self,
+        base: u64,
+        cursors: &[bytes::Bytes; LEVELS],
+        is_busy: bool,
+    ) -> Option<Choice> {
+        let runs_merged = if is_busy { RUNS_MERGED_BUSY } else { RUNS_MERGED };
         let fullness = |level: usize| match level {
-            0 => self.0[0].len() as u64 * 100 / RUNS_MERGED as u64,
+            0 => self.0[0].len() as u64 * 100 / runs_merged as u64,
             _ => self.bytes(level) * 100 / target(level, base),
         };
         let fullest = (0..LEVELS - 1).max_by_key(|level| (fullness(*level), std::cmp::Reverse(*level)))?;

@@ -14,7 +14,7 @@ use super::arena::{Arena, Place};
 const SHARDS: usize = 16;
 
 /// What a key takes beside its bytes, in the table and in the order.
-const KEY_BYTES: usize = 128;
+const KEY_BYTES: usize = 88;
 
 /// The part of the index in memory: a hash table for look-ups, and beside it the keys for scans, which are put in
 /// order only when someone scans them. One thread writes, any number read.
@@ -40,8 +40,9 @@ struct Slot {
     hash: Hash,
     key: Place,
     newest: Written,
-    /// Older versions, oldest first.
-    older: Vec<Written>,
+    /// Older versions, oldest first; most keys have none.
+    #[allow(clippy::box_collection, reason = "most are empty, and then this is small")]
+    older: Option<Box<Vec<Written>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +102,7 @@ impl Memtable {
             let before = std::mem::replace(&mut slot.newest, written);
             // The same revision may be written twice; the second time counts.
             if before.revision != revision {
-                slot.older.push(before);
+                slot.older.get_or_insert_default().push(before);
                 taken += size_of::<Written>();
             }
             return self.grow(taken);
@@ -109,7 +110,7 @@ impl Memtable {
         let (place, key_taken) = arena.add(key);
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let slot = SlotId { shard: small(shard_number), number: small(slots.len()) };
-        slots.push(Slot { hash, key: place, newest: written, older: Vec::new() });
+        slots.push(Slot { hash, key: place, newest: written, older: None });
         table.insert_unique(hash.0, slot.number, |number| slots[*number as usize].hash.0);
         drop(guard);
         self.grow(taken + key_taken + KEY_BYTES);
@@ -216,9 +217,7 @@ impl Memtable {
                 slots.sort_unstable_by_key(|(key, _, _)| *key);
             }
             for (key, slot, shard) in slots {
-                for Written { revision, value } in
-                    std::iter::once(&slot.newest).chain(slot.older.iter().rev())
-                {
+                for Written { revision, value } in slot.versions() {
                     each(slot.hash, key, *revision, value.map(|place| shard.arena.get(place)))?;
                 }
             }
@@ -249,10 +248,13 @@ impl Shard {
 }
 
 impl Slot {
+    /// Its versions, from the newest to the oldest.
+    fn versions(&self) -> impl Iterator<Item = &Written> {
+        let older = self.older.iter().flat_map(|older| older.iter().rev());
+        std::iter::once(&self.newest).chain(older)
+    }
+
     fn version(&self, at: u64) -> Option<Written> {
-        if self.newest.revision <= at {
-            return Some(self.newest);
-        }
-        self.older.iter().rev().find(|version| version.revision <= at).copied()
+        self.versions().find(|version| version.revision <= at).copied()
     }
 }

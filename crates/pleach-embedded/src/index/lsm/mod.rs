@@ -363,9 +363,9 @@ impl Index for LsmIndex {
         Ok(())
     }
 
-    fn compact(&self, oldest: Revision) -> Result<bool, EngineError> {
+    fn compact(&self, oldest: Revision, is_busy: bool) -> Result<bool, EngineError> {
         let mut cursors = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        let choice = self.view().levels.choose(self.shared.sizes.base_bytes, &cursors);
+        let choice = self.view().levels.choose(self.shared.sizes.base_bytes, &cursors, is_busy);
         let Some(choice) = choice else { return Ok(false) };
         self.merge_chosen(&choice, oldest).map_err(|error| self.shared.doubt(error))?;
         let reached = choice.upper.iter().map(|table| &table.info.first).max();

@@ -115,7 +115,7 @@ fn it_answers_as_a_simple_map_of_versions_does() {
                     held += dice.below(revision - held + 1);
                     index.flush(usize::MAX, Revision::new(held)).unwrap();
                 }
-                9 => drop(index.compact(Revision::new(held)).unwrap()),
+                9 => drop(index.compact(Revision::new(held), false).unwrap()),
                 10 => {
                     index.seal();
                     index.flush(usize::MAX, Revision::new(held)).unwrap();
@@ -175,7 +175,7 @@ fn readers_see_every_revision_whole_through_flushes_and_merges() {
             while !stop.load(Ordering::Acquire) {
                 // Every revision stays readable.
                 index.flush(usize::MAX, Revision::ZERO).unwrap();
-                index.compact(Revision::ZERO).unwrap();
+                index.compact(Revision::ZERO, false).unwrap();
             }
         });
         for revision in 1..=400 {
@@ -212,7 +212,7 @@ fn flush_stretches(disk: &Arc<dyn Disk>, directory: &Path) -> (Vec<Contents>, Re
             // It may be there although it was not acknowledged.
             flushed.push(contents.clone());
             index.flush(usize::MAX, Revision::new(revision))?;
-            while index.compact(Revision::new(revision))? {}
+            while index.compact(Revision::new(revision), false)? {}
         }
         Ok(())
     };
