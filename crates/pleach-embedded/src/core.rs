@@ -114,6 +114,18 @@ impl Core {
         Head::decode(&bytes).map(Some).ok_or_else(|| damaged_head(bucket, key.as_str()))
     }
 
+    /// As [`Core::head`], for those who look at keys that nobody is likely to read soon.
+    pub(crate) fn peek_head(
+        &self,
+        bucket: &Bucket,
+        key: &Key,
+        at: ReadAt,
+    ) -> Result<Option<Head>, EngineError> {
+        let bytes = with_head_key(bucket.id, key.as_bytes(), |index_key| self.index.peek(index_key, at))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        Head::decode(&bytes).map(Some).ok_or_else(|| damaged_head(bucket, key.as_str()))
+    }
+
     /// The head of a key with its whole payload, up to `limit` bytes of it, from the cache if it is there, as of
     /// after everything that was written to the index.
     pub(crate) fn whole_head(

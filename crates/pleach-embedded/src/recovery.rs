@@ -85,8 +85,9 @@ pub(crate) fn open_locked(
     let disk = Arc::new(FilePool::new(media.disk, OPEN_FILES_MAX));
     let log = Arc::new(Log::open(disk, &log_directory, store)?);
     log.syncs.set_clock(&clock);
-    // One half for blocks of the index, the other for whole entries.
-    let cache_bytes = settings.cache_bytes / 2;
+    // A quarter for whole entries, the rest for blocks of the index.
+    let entry_bytes = settings.cache_bytes / 4;
+    let cache_bytes = settings.cache_bytes - entry_bytes;
     let mut view = View::open(&*media.index, store, cache_bytes)?;
     if view.is_stale(&log) {
         drop(view);
@@ -133,7 +134,7 @@ pub(crate) fn open_locked(
         settings: settings.clone(),
     };
     let applied = view.applied;
-    let mut core = assemble(view, EntryCache::new(cache_bytes)?);
+    let mut core = assemble(view, EntryCache::new(entry_bytes)?);
     match replay(&core, applied, last, watch) {
         // Damage inside the index that only showed when it was used: the log has everything.
         Err(EngineError::CorruptIndex { .. }) => {
@@ -141,7 +142,7 @@ pub(crate) fn open_locked(
             media.index.set_aside()?;
             let view = View::open(&*media.index, store, cache_bytes)?;
             let applied = view.applied;
-            core = assemble(view, EntryCache::new(cache_bytes)?);
+            core = assemble(view, EntryCache::new(entry_bytes)?);
             replay(&core, applied, last, watch)?;
         }
         replayed => replayed?,

@@ -9,7 +9,7 @@ pub struct Settings {
     pub segment_bytes: u64,
     /// How much of the index is collected in memory before it is written out.
     pub memtable_bytes: u64,
-    /// How much is kept in memory for reading: one half for entries, the other for parts of the index.
+    /// How much is kept in memory for reading: a quarter for entries, the rest for parts of the index.
     pub cache_bytes: u64,
     /// How long the feed keeps changes at least, for watches that resume, unless a bucket says otherwise; none
     /// means for ever. Whichever of this and `feed_bytes` is reached first lets older changes go.

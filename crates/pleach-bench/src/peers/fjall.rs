@@ -3,7 +3,7 @@ use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::layout::{self, Encoded, Revisions};
-use super::{BACKGROUND_THREADS, CACHE_BYTES, Layout, Opening, Peer, Record, See};
+use super::{BACKGROUND_THREADS, CACHE_BYTES, Layout, Opening, Peer, Record, See, hand_over};
 use crate::keys::KeyText;
 
 /// How many changes are removed from the feed at a time, since there is no removal of a range.
@@ -70,7 +70,7 @@ impl FjallPeer {
             return see(0, key, bytes);
         }
         let (revision, value) = layout::entry(bytes).unwrap_or_default();
-        see(revision, key, value);
+        hand_over(see, revision, key, value);
     }
 }
 
@@ -110,7 +110,7 @@ impl Peer for FjallPeer {
         for item in feed.iter() {
             let (revision, bytes) = item.into_inner()?;
             let (key, value) = layout::change(&bytes).context("a change cannot be read")?;
-            see(layout::number(&revision).unwrap_or(0), key, value);
+            hand_over(see, layout::number(&revision).unwrap_or(0), key, value);
             count += 1;
         }
         Ok(Some(count))

@@ -93,6 +93,13 @@ impl Opening<'_> {
 /// What hears of entries: revision (0 in a plain map), key, value.
 pub(crate) type See<'a> = &'a mut dyn FnMut(u64, &[u8], &[u8]);
 
+/// Hands over an entry that belongs to the reader from then on, as one of Pleach does: who wants to keep what a peer
+/// only lends makes a copy. In a plain map it may stay lent.
+fn hand_over(see: See<'_>, revision: u64, key: &[u8], value: &[u8]) {
+    let (key, value): (Box<[u8]>, Box<[u8]>) = (key.into(), value.into());
+    see(revision, &key, &value);
+}
+
 /// A key and its value, to be put.
 #[derive(Debug)]
 pub(crate) struct Record {

@@ -2,7 +2,7 @@ use anyhow::{Context as _, Result};
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
 use super::layout::{self, Encoded, Revisions};
-use super::{CACHE_BYTES, Layout, MEMTABLE_BYTES, Opening, Peer, Record, See};
+use super::{CACHE_BYTES, Layout, MEMTABLE_BYTES, Opening, Peer, Record, See, hand_over};
 use crate::keys::KeyText;
 
 const LATEST: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("latest");
@@ -71,7 +71,7 @@ impl RedbPeer {
             Layout::Raw => see(0, key, bytes),
             Layout::Same => {
                 let (revision, value) = layout::entry(bytes).unwrap_or_default();
-                see(revision, key, value);
+                hand_over(see, revision, key, value);
             }
         }
     }
@@ -118,7 +118,7 @@ impl Peer for RedbPeer {
         for item in feed.iter()? {
             let (revision, bytes) = item?;
             let (key, value) = layout::change(bytes.value()).context("a change cannot be read")?;
-            see(revision.value(), key, value);
+            hand_over(see, revision.value(), key, value);
             count += 1;
         }
         Ok(Some(count))

@@ -5,7 +5,7 @@ use rocksdb::{
 };
 
 use super::layout::{self, Encoded, Revisions};
-use super::{BACKGROUND_THREADS, CACHE_BYTES, Layout, Opening, Peer, Record, See};
+use super::{BACKGROUND_THREADS, CACHE_BYTES, Layout, Opening, Peer, Record, See, hand_over};
 use crate::keys::KeyText;
 
 const FEED: &str = "feed";
@@ -68,7 +68,7 @@ impl RocksDbPeer {
             Layout::Raw => see(0, key, bytes),
             Layout::Same => {
                 let (revision, value) = layout::entry(bytes).unwrap_or_default();
-                see(revision, key, value);
+                hand_over(see, revision, key, value);
             }
         }
     }
@@ -116,7 +116,7 @@ impl Peer for RocksDbPeer {
         let mut count = 0;
         while let Some((revision, bytes)) = iterator.item() {
             let (key, value) = layout::change(bytes).context("a change cannot be read")?;
-            see(layout::number(revision).unwrap_or(0), key, value);
+            hand_over(see, layout::number(revision).unwrap_or(0), key, value);
             count += 1;
             iterator.next();
         }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::layout::Revisions;
-use super::{CACHE_BYTES, Layout, Opening, Peer, Record, See};
+use super::{CACHE_BYTES, Layout, Opening, Peer, Record, See, hand_over};
 use crate::keys::KeyText;
 use crate::process::time_of_day;
 
@@ -126,7 +126,7 @@ impl Peer for SqlitePeer {
         self.read(|reader| {
             let mut statement = reader.prepare_cached(sql)?;
             let found = statement.query_row([&**key], |row| {
-                see(natural(row.get(0)?), key, row.get_ref(2)?.as_blob()?);
+                hand_over(see, natural(row.get(0)?), key, row.get_ref(2)?.as_blob()?);
                 Ok(())
             });
             Ok(found.optional()?.is_some())
@@ -140,7 +140,7 @@ impl Peer for SqlitePeer {
             let mut rows = statement.query(params![&**from, whole(count as u64)])?;
             let mut seen = 0;
             while let Some(row) = rows.next()? {
-                see(natural(row.get(1)?), row.get_ref(0)?.as_blob()?, row.get_ref(3)?.as_blob()?);
+                hand_over(see, natural(row.get(1)?), row.get_ref(0)?.as_blob()?, row.get_ref(3)?.as_blob()?);
                 seen += 1;
             }
             Ok(seen)
@@ -156,7 +156,7 @@ impl Peer for SqlitePeer {
             let mut rows = statement.query([])?;
             let mut count = 0;
             while let Some(row) = rows.next()? {
-                see(natural(row.get(0)?), row.get_ref(1)?.as_blob()?, row.get_ref(4)?.as_blob()?);
+                hand_over(see, natural(row.get(0)?), row.get_ref(1)?.as_blob()?, row.get_ref(4)?.as_blob()?);
                 count += 1;
             }
             Ok(Some(count))

@@ -151,7 +151,7 @@ impl Judge {
     }
 
     fn head(&self, bucket: &Bucket, key: &Key) -> Result<Option<Head>, EngineError> {
-        self.core.head(bucket, key, ReadAt::Snapshot(self.snapshot.revision))
+        self.core.peek_head(bucket, key, ReadAt::Snapshot(self.snapshot.revision))
     }
 }
 

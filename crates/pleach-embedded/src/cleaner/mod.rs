@@ -36,6 +36,9 @@ pub(crate) use survey::Usage;
 /// How long the cleaner sleeps if there is nothing to do, or something went wrong.
 const SLEEP: Duration = Duration::from_secs(1);
 
+/// Segments are looked at so many times slower than they may be cleaned.
+const LOOKS_SLOWER: u64 = 8;
+
 /// How many records are re-pointed together: commits wait meanwhile.
 const MOVES_MAX: usize = 1024;
 
@@ -171,7 +174,9 @@ impl Cleaner {
         let segments = self.candidates()?;
         self.ask_for_seal(&segments, UNFLUSHED_SEGMENTS_MAX * self.segment_bytes)?;
         let clean_since = self.clean_since();
-        let mut pace = Pace::new(&self.core, Some(self.core.settings.clean_bytes_per_second));
+        // Looking takes more of the processor than of the disk.
+        let pace = (!self.is_wanted()).then(|| self.core.settings.clean_bytes_per_second / LOOKS_SLOWER);
+        let mut pace = Pace::new(&self.core, pace);
         let found =
             self.survey.refresh(&self.core, &segments, &clean_since, self.segment_bytes, &mut pace)?;
         for (id, error) in found.unreadable {

@@ -215,6 +215,10 @@ impl Index for MemoryIndex {
         Ok(contents.versions.0.get(key).and_then(|versions| seen(versions, at)))
     }
 
+    fn peek(&self, key: &[u8], at: ReadAt) -> Result<Option<Bytes>, EngineError> {
+        self.get(key, at)
+    }
+
     fn cursor(
         &self,
         start: Bound<Bytes>,

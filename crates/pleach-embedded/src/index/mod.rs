@@ -76,6 +76,9 @@ impl Iterator for IndexIter {
 pub(crate) trait Index: fmt::Debug + Send + Sync {
     fn get(&self, key: &[u8], at: ReadAt) -> Result<Option<Bytes>, EngineError>;
 
+    /// As [`Index::get`], and keeps nothing in memory for the next one.
+    fn peek(&self, key: &[u8], at: ReadAt) -> Result<Option<Bytes>, EngineError>;
+
     /// Reads a range in one direction.
     fn cursor(
         &self,

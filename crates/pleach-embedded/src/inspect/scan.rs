@@ -450,7 +450,7 @@ fn read_frame(
     let bytes = file.at(offset, len)?;
     let end = FrameHeader::BYTES + header.body_len as usize;
     let body = (end <= bytes.len()).then(|| bytes.slice(FrameHeader::BYTES..end));
-    Ok(body.and_then(|body| Frame::decode(header, body, binding, offset)))
+    Ok(body.and_then(|body| Frame::decode(header, &body, binding, offset)))
 }
 
 /// What is wrong, and what the disk said about it.

@@ -142,26 +142,21 @@ impl Frame {
     }
 
     /// Reads the records of a frame whose header has been read. None means that the bytes are damaged.
-    pub(crate) fn decode(
-        header: FrameHeader,
-        mut body: Bytes,
-        binding: Binding,
-        offset: u64,
-    ) -> Option<Self> {
+    pub(crate) fn decode(header: FrameHeader, body: &Bytes, binding: Binding, offset: u64) -> Option<Self> {
         if header.kind == FrameKind::Footer {
             let place = offset + FrameHeader::BYTES as u64;
-            Footer::decode(&body, binding.of(place, header.first))?;
+            Footer::decode(body, binding.of(place, header.first))?;
             return Some(Self { header, records: Vec::new() });
         }
         let mut records = Vec::with_capacity(header.records.into());
         let mut place = offset + FrameHeader::BYTES as u64;
-        while !body.is_empty() {
-            let len = Record::peek_len(&body)?;
-            let index = Record::peek_index(&body)?;
-            let bytes = super::record::take(&mut body, len)?;
-            let revision = Revision::new(header.first.get().checked_add(index.into())?);
-            records.push((place, Record::decode(&bytes, revision, binding.of(place, revision))?));
-            place += len as u64;
+        let mut rest = &body[..];
+        while !rest.is_empty() {
+            let (bytes, after) = rest.split_at_checked(Record::peek_len(rest)?)?;
+            let revision = Revision::new(header.first.get().checked_add(Record::peek_index(rest)?.into())?);
+            records.push((place, Record::decode_in(body, bytes, revision, binding.of(place, revision))?));
+            place += bytes.len() as u64;
+            rest = after;
         }
         (records.len() == usize::from(header.records)).then_some(Self { header, records })
     }

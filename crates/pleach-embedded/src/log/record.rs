@@ -305,9 +305,14 @@ impl Record {
 
     /// Reads a record that fills `bytes`. None means that the bytes are damaged.
     pub(crate) fn decode(bytes: &Bytes, revision: Revision, binding: u32) -> Option<Self> {
+        Self::decode_in(bytes, bytes, revision, binding)
+    }
+
+    /// Reads a record that fills `bytes`, a part of `owner`, with which the value shares memory.
+    pub(crate) fn decode_in(owner: &Bytes, bytes: &[u8], revision: Revision, binding: u32) -> Option<Self> {
         let fields = RecordFields::parse(bytes, binding)?;
         let key = Key::parse_reserved(std::str::from_utf8(fields.key).ok()?).ok()?;
-        let payload = Payload::decode(fields.payload, fields.flags, |value| bytes.slice_ref(value))?;
+        let payload = Payload::decode(fields.payload, fields.flags, |value| owner.slice_ref(value))?;
         let RecordFields { kind, time, index, flags, expires, .. } = fields;
         let faded = flags & FLAG_FADED != 0;
         Some(Self { kind, key, revision, time, expires, payload, index, faded })

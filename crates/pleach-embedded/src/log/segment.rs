@@ -294,7 +294,7 @@ impl Segment {
         if end > bytes.len() {
             return None;
         }
-        Frame::decode(header, bytes.slice(FrameHeader::BYTES..end), self.binding(), offset)
+        Frame::decode(header, &bytes.slice(FrameHeader::BYTES..end), self.binding(), offset)
     }
 
     pub(crate) fn damaged(&self, offset: u64, what: impl Into<String>) -> EngineError {

@@ -252,7 +252,7 @@ impl LsmIndex {
         drop(free);
     }
 
-    fn find(&self, key: &[u8], at: u64) -> Result<Option<Bytes>, EngineError> {
+    fn find(&self, key: &[u8], at: u64, reading: Reading) -> Result<Option<Bytes>, EngineError> {
         let (view, shared) = (self.view(), &*self.shared);
         let (hash, counters) = (shared.hash(key), &shared.counters);
         counters.gets.add(1);
@@ -267,7 +267,7 @@ impl LsmIndex {
                 continue;
             }
             counters.tables_looked_at.add(1);
-            if let Some(value) = table.get(key, at, &shared.cache, counters)? {
+            if let Some(value) = table.get(key, at, shared, reading)? {
                 return Ok(value);
             }
             counters.filter_false_passes.add(1);
@@ -313,7 +313,11 @@ impl fmt::Debug for LsmIndex {
 
 impl Index for LsmIndex {
     fn get(&self, key: &[u8], at: ReadAt) -> Result<Option<Bytes>, EngineError> {
-        self.find(key, number(at)).map_err(|error| self.shared.doubt(error))
+        self.find(key, number(at), Reading::Cached).map_err(|error| self.shared.doubt(error))
+    }
+
+    fn peek(&self, key: &[u8], at: ReadAt) -> Result<Option<Bytes>, EngineError> {
+        self.find(key, number(at), Reading::Once).map_err(|error| self.shared.doubt(error))
     }
 
     fn cursor(

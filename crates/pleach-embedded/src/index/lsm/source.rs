@@ -273,7 +273,7 @@ impl TableSource {
         }
         let source = &self.tables[table];
         self.block = match self.reading {
-            Reading::Cached => source.block(block, &self.shared.cache, &self.shared.counters)?,
+            Reading::Cached => source.block(block, &self.shared, self.reading)?,
             Reading::Once => source.read_block(block)?,
         };
         self.at = Some((table, block, 0));

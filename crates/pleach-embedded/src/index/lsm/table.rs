@@ -6,9 +6,8 @@ use bytes::Bytes;
 use pleach_engine::EngineError;
 
 use super::block::{Block, CHECKSUM_BYTES, take_varint, unseal};
-use super::block_cache::BlockCache;
 use super::filter::Filter;
-use super::{Counters, Hash, damaged};
+use super::{Hash, Reading, Shared, damaged};
 use crate::disk::{Disk, DiskFile, io_error};
 
 /// What the list of tables says about a table.
@@ -96,13 +95,13 @@ impl Table {
         &self,
         key: &[u8],
         at: u64,
-        cache: &BlockCache,
-        counters: &Counters,
+        shared: &Shared,
+        reading: Reading,
     ) -> Result<Option<Option<Bytes>>, EngineError> {
         let index = self.index()?;
         let mut number = index.find(key);
         while number < index.count() {
-            let block = self.block(number, cache, counters)?;
+            let block = self.block(number, shared, reading)?;
             let start = block.lower_bound(key)?;
             let rest = key.strip_prefix(block.prefix());
             for entry_number in start..block.count() {
@@ -127,17 +126,19 @@ impl Table {
     pub(super) fn block(
         &self,
         number: usize,
-        cache: &BlockCache,
-        counters: &Counters,
+        shared: &Shared,
+        reading: Reading,
     ) -> Result<Block, EngineError> {
         let key = (self.info.id, u32::try_from(number).unwrap_or(u32::MAX));
-        if let Some(block) = cache.get(&key) {
-            counters.block_hits.add(1);
+        if let Some(block) = shared.cache.get(&key) {
+            shared.counters.block_hits.add(1);
             return Ok(block);
         }
-        counters.block_reads.add(1);
+        shared.counters.block_reads.add(1);
         let block = self.read_block(number)?;
-        cache.insert(key, block.clone());
+        if let Reading::Cached = reading {
+            shared.cache.insert(key, block.clone());
+        }
         Ok(block)
     }
 
