@@ -147,7 +147,8 @@ impl Core {
                 return Ok(WholeHead::Absent);
             };
             let mut head = Head::decode(&bytes).ok_or_else(|| damaged_head(bucket, key.as_str()))?;
-            if !head.inline && head.op.is_put() {
+            let in_index = head.inline;
+            if !in_index && head.op.is_put() {
                 if head.position.len > limit {
                     return Ok(WholeHead::Elsewhere);
                 }
@@ -158,7 +159,9 @@ impl Core {
                 head.inline = true;
             }
             if head.op.is_put() {
-                self.entries.leave(index_key, stamp, head.clone());
+                // Detached, because what came from the index would keep a whole block of it in memory.
+                let payload = if in_index { head.payload.detached() } else { head.payload.clone() };
+                self.entries.leave(index_key, stamp, Head { payload, ..head.clone() });
             }
             Ok(WholeHead::Found(head))
         })
@@ -331,14 +334,21 @@ impl Cleaned {
     }
 }
 
+/// What is done for the index in the background.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum IndexWork {
+    Flush,
+    Merge,
+}
+
 /// Whether the store still works, and why not.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     closed: AtomicBool,
     poisoned: AtomicBool,
     reason: Mutex<Option<String>>,
-    /// Why the index cannot be written out just now.
-    obstacle: Mutex<Option<PathBuf>>,
+    /// Why the index cannot be flushed, or merged, just now.
+    obstacles: Mutex<[Option<PathBuf>; 2]>,
     /// Why the log cannot be cleaned just now.
     cleaning_trouble: Mutex<Option<String>>,
 }
@@ -385,9 +395,9 @@ impl Health {
         self.poisoned.store(true, Ordering::Release);
     }
 
-    /// Notes that the index cannot be written out, or that it can again.
-    pub(crate) fn set_obstacle(&self, obstacle: Option<PathBuf>) {
-        *self.obstacle.lock().unwrap_or_else(PoisonError::into_inner) = obstacle;
+    /// Notes that the index cannot be written out by this work, or that it can again.
+    pub(crate) fn set_obstacle(&self, work: IndexWork, obstacle: Option<PathBuf>) {
+        self.obstacles.lock().unwrap_or_else(PoisonError::into_inner)[work as usize] = obstacle;
     }
 
     /// Notes that the log cannot be cleaned, or that it can again.
@@ -402,7 +412,7 @@ impl Health {
 
     /// Where no space was left for the index.
     pub(crate) fn obstacle(&self) -> Option<PathBuf> {
-        self.obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.obstacles.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().next().cloned()
     }
 }
 

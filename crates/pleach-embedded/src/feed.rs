@@ -101,15 +101,15 @@ impl Feed {
         self.lock().bytes
     }
 
-    /// Adds a commit, which readers can see by now, and wakes the watches.
-    pub(crate) fn publish(&self, commit: &Arc<Logged>) {
+    /// Adds a commit, which readers can see by now, and says whether there is anyone to be woken for it.
+    pub(crate) fn publish(&self, commit: &Arc<Logged>) -> bool {
         if commit.kind != FrameKind::Commit {
-            return;
+            return false;
         }
         let mut ring = self.lock();
         if ring.watches == 0 {
             ring.start = commit.last.next();
-            return;
+            return false;
         }
         ring.bytes += commit.bytes();
         ring.commits.push_back(Arc::clone(commit));
@@ -118,8 +118,7 @@ impl Feed {
             ring.bytes -= oldest.bytes();
             ring.start = oldest.last.next();
         }
-        drop(ring);
-        self.wake();
+        true
     }
 
     /// Wakes the watches, so that they look at the state of the bucket and the store.

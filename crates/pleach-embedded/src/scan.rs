@@ -141,6 +141,8 @@ pub(crate) struct PageScan {
     bytes: usize,
     /// Those of `entries` whose values are yet to be read from the log, and where they are.
     pending: Vec<(usize, Position)>,
+    /// What they take in the log.
+    pending_bytes: usize,
     /// Bytes of values that may still be read.
     budget: usize,
     /// Whether there is a live entry after the last one of the page.
@@ -151,8 +153,21 @@ impl PageScan {
     pub(crate) fn new(scan: HeadScan, now: Timestamp, limit: usize, keys_only: bool) -> Self {
         let (bucket, config) = (Arc::clone(&scan.bucket), Arc::clone(&scan.config));
         let (entries, pending) = (Vec::with_capacity(limit.min(GATHERED_MAX * 2)), Vec::new());
-        let (bytes, budget, more) = (0, 0, false);
-        Self { scan, bucket, config, now, limit, keys_only, entries, bytes, pending, budget, more }
+        let (bytes, pending_bytes, budget, more) = (0, 0, 0, false);
+        Self {
+            scan,
+            bucket,
+            config,
+            now,
+            limit,
+            keys_only,
+            entries,
+            bytes,
+            pending,
+            pending_bytes,
+            budget,
+            more,
+        }
     }
 
     /// Reads on, and says whether the page is complete; if not, the budget was used up.
@@ -176,11 +191,15 @@ impl PageScan {
             }
             if !self.keys_only && !head.is_inline() {
                 let position = head.position().ok_or_else(|| damaged_head(&self.bucket, key))?;
+                self.pending_bytes += position.len as usize;
                 self.pending.push((self.entries.len(), position));
             }
             self.entries.push(entry_of(&self.bucket, &self.config, key, &head, !self.keys_only)?);
             self.weigh(self.entries.len() - 1);
-            if self.pending.len() >= GATHERED_MAX && !self.gather()? {
+            // Not more than fits into the page, or one: values may be large.
+            let is_enough =
+                self.pending.len() >= GATHERED_MAX || self.bytes + self.pending_bytes > PAGE_BYTES_MAX;
+            if is_enough && !self.gather()? {
                 return Ok(false);
             }
         }
@@ -214,6 +233,7 @@ impl PageScan {
             self.weigh(number);
         }
         self.pending.retain(|(number, _)| *number < self.entries.len());
+        self.pending_bytes = self.pending.iter().map(|(_, position)| position.len as usize).sum();
         Ok(self.pending.is_empty())
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pleach_engine::{EngineError, Revision};
 
-use crate::core::Core;
+use crate::core::{Core, IndexWork};
 
 /// At most this many stretches of the index wait to be flushed before commits wait for them.
 pub(crate) const SEALED_MAX: usize = 4;
@@ -71,7 +71,7 @@ impl Upkeep {
         let started = core.elapsed();
         let flushed = if core.index.backlog().sealed == 0 { Ok(()) } else { core.flush_index(self.oldest()) };
         self.count_time(&core.meters.flush_micros, started);
-        self.note(flushed);
+        self.note(IndexWork::Flush, flushed);
         core.cleaner.wake();
     }
 
@@ -81,19 +81,18 @@ impl Upkeep {
         let merged = self.core.index.compact(self.oldest(), is_busy);
         self.count_time(&self.core.meters.merge_micros, started);
         let more = matches!(merged, Ok(true));
-        // While a flush cannot go on for want of space, merging that needs none says nothing about that.
-        if more || merged.is_err() {
-            self.note(merged.map(drop));
-        }
+        self.note(IndexWork::Merge, merged.map(drop));
         more
     }
 
     /// Takes account of how it went.
-    fn note(&self, result: Result<(), EngineError>) {
+    fn note(&self, work: IndexWork, result: Result<(), EngineError>) {
         let core = &*self.core;
         match result {
-            Ok(()) => core.health.set_obstacle(None),
-            Err(EngineError::DiskFull { .. }) => core.health.set_obstacle(Some(PathBuf::from("the index"))),
+            Ok(()) => core.health.set_obstacle(work, None),
+            Err(EngineError::DiskFull { .. }) => {
+                core.health.set_obstacle(work, Some(PathBuf::from("the index")))
+            }
             Err(error) => core.health.poison(format!("its index could not be written: {error}")),
         }
         core.upkeep.done();

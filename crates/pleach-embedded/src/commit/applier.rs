@@ -7,6 +7,7 @@ use pleach_engine::EngineError;
 use super::queue::GroupQueue;
 use super::request::{Answer, Group};
 use crate::apply::{apply, apply_upkeep, correct_notes, seal_index};
+use crate::catalog::Bucket;
 use crate::core::Core;
 use crate::pressure::delay;
 use crate::upkeep::{RUNS_MAX, SEALED_MAX};
@@ -57,12 +58,18 @@ impl Applier {
         if let Some(newest) = newest {
             core.snapshots.publish(newest.last);
         }
+        let mut watched: Vec<Arc<Bucket>> = Vec::new();
         for logged in group.steps.iter().filter_map(|step| step.logged.as_ref()) {
             if let Some(bucket) = core.catalog.by_id(logged.bucket) {
                 bucket.advance(logged);
-                bucket.feed.publish(logged);
+                let is_new = || !watched.iter().any(|known| known.id == bucket.id);
+                if bucket.feed.publish(logged) && is_new() {
+                    watched.push(bucket);
+                }
             }
         }
+        // Once for the whole group: each of a thousand watches is woken, also those that it does not concern.
+        watched.iter().for_each(|bucket| bucket.feed.wake());
         self.answer(group);
     }
 
@@ -101,6 +108,10 @@ impl Applier {
     /// first, and if too much waits to be written out, until it is.
     pub(crate) fn make_room(&self) {
         let core = &*self.core;
+        // What the index has of a group that could not be applied must not be flushed.
+        if self.broken.load(Ordering::Acquire) {
+            return;
+        }
         self.seal_if_large();
         if let Some((cause, delay)) = delay(core).filter(|_| !self.is_stuck()) {
             let started = core.elapsed();

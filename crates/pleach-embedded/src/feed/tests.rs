@@ -102,12 +102,14 @@ fn the_last_watch_to_go_frees_the_ring() {
 }
 
 #[test]
-fn watches_are_woken_by_what_is_published() {
+fn whoever_publishes_hears_whether_there_are_watches_to_wake() {
     let feed = feed(1);
+    assert!(!feed.publish(&commit(1, 10)));
     let mut tip = feed.subscribe();
     tip.borrow_and_update();
-    assert!(!tip.has_changed().unwrap());
-    feed.publish(&commit(1, 10));
+    assert!(feed.publish(&commit(2, 10)));
+    assert!(!tip.has_changed().unwrap(), "once for a whole group");
+    feed.wake();
     assert!(tip.has_changed().unwrap());
 }
 

@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,7 +96,10 @@ impl Log {
                 return;
             }
             let mut found = Vec::new();
-            let read = runs.iter().try_for_each(|run| self.read_run(&gathering.wanted, run, &mut found));
+            let read = || runs.iter().try_for_each(|run| self.read_run(&gathering.wanted, run, &mut found));
+            // Whoever waits must hear of it whatever happens.
+            let read = catch_unwind(AssertUnwindSafe(read))
+                .unwrap_or_else(|_| Err(EngineError::Bug { what: "reading values panicked".into() }));
             let mut done = gathering.done.lock().unwrap_or_else(PoisonError::into_inner);
             done.runs += runs.len();
             done.found.append(&mut found);

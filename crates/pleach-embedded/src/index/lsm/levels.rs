@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::table::Table;
 
 /// So many tables of the first level are merged into the next, for the sake of reads, and while much is written only
@@ -89,12 +91,7 @@ impl Levels {
 
     /// What to merge next, if anything: from the level that is furthest past its size. `base` is the size of the
     /// second level, `cursors` where the last merge of each level ended.
-    pub(super) fn choose(
-        &self,
-        base: u64,
-        cursors: &[bytes::Bytes; LEVELS],
-        is_busy: bool,
-    ) -> Option<Choice> {
+    pub(super) fn choose(&self, base: u64, cursors: &[Bytes; LEVELS], is_busy: bool) -> Option<Choice> {
         let runs_merged = if is_busy { RUNS_MERGED_BUSY } else { RUNS_MERGED };
         let fullness = |level: usize| match level {
             0 => self.0[0].len() as u64 * 100 / runs_merged as u64,
@@ -116,14 +113,23 @@ impl Levels {
         Some(self.choice(fullest, upper))
     }
 
-    fn choice(&self, from: usize, upper: Vec<Arc<Table>>) -> Choice {
-        let first = upper.iter().map(|table| &table.info.first).min().cloned().unwrap_or_default();
-        let last = upper.iter().map(|table| &table.info.last).max().cloned().unwrap_or_default();
+    pub(super) fn choice(&self, from: usize, upper: Vec<Arc<Table>>) -> Choice {
+        let (first, last) = reach(upper.iter());
         let overlaps = |table: &&Arc<Table>| table.info.overlaps(&first, &last);
         let lower: Vec<_> = self.0[from + 1].iter().filter(overlaps).cloned().collect();
-        let is_last = !self.0[from + 2..].iter().flat_map(|level| level.iter()).any(|table| overlaps(&table));
+        // All of `lower` is written anew, also where it goes beyond `upper`.
+        let (first, last) = reach(upper.iter().chain(&lower));
+        let mut below = self.0[from + 2..].iter().flat_map(|level| level.iter());
+        let is_last = !below.any(|table| table.info.overlaps(&first, &last));
         Choice { from, upper, lower, is_last }
     }
+}
+
+/// The first and the last key of tables.
+fn reach<'a>(tables: impl Iterator<Item = &'a Arc<Table>> + Clone) -> (Bytes, Bytes) {
+    let first = tables.clone().map(|table| &table.info.first).min();
+    let last = tables.map(|table| &table.info.last).max();
+    (first.cloned().unwrap_or_default(), last.cloned().unwrap_or_default())
 }
 
 fn target(level: usize, base: u64) -> u64 {

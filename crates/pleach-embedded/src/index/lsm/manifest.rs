@@ -50,10 +50,12 @@ impl Manifest {
         manifest.map(Some).ok_or_else(|| damaged("its list of tables is damaged"))
     }
 
-    /// Replaces the list in `directory`, durably, and with it makes the tables in it durable.
-    pub(super) fn save(&self, disk: &dyn Disk, directory: &Path) -> Result<(), EngineError> {
+    /// Replaces the list in `directory`, durably, and with it makes the tables in it durable. If that fails, also says
+    /// whether the new list may have taken the place of the old one.
+    pub(super) fn save(&self, disk: &dyn Disk, directory: &Path) -> Result<(), Unsaved> {
         let (new, path) = (directory.join(NEW_FILE_NAME), directory.join(FILE_NAME));
-        let write = || {
+        let mut replaced = false;
+        let mut write = || {
             match disk.remove(&new) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -63,10 +65,15 @@ impl Manifest {
             file.sync()?;
             // The tables have to be there before the list that names them.
             disk.sync_directory(directory)?;
-            disk.rename(&new, &path)?;
+            if let Err(error) = disk.rename(&new, &path) {
+                // If it still has its old name, it has not the new one.
+                replaced = disk.remove(&new).is_err();
+                return Err(error);
+            }
+            replaced = true;
             disk.sync_directory(directory)
         };
-        write().map_err(io_error("write", &path))
+        write().map_err(|error| Unsaved { error: io_error("write", &path)(error), replaced })
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -111,6 +118,14 @@ impl Manifest {
     }
 }
 
+/// Why a list was not saved.
+#[derive(Debug)]
+pub(super) struct Unsaved {
+    pub(super) error: EngineError,
+    /// Whether it may be there all the same.
+    pub(super) replaced: bool,
+}
+
 struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -147,13 +162,19 @@ pub(super) fn is_temporary(name: &str) -> bool {
 }
 
 /// Removes what an interrupted flush or merge has left behind: files with names of ours that are not listed.
-pub(super) fn remove_leftovers(disk: &Arc<dyn Disk>, directory: &Path, manifest: &Manifest) {
-    let Ok(names) = disk.list(directory) else { return };
+/// Says which number the next table gets, which is not that of any file that could not be removed.
+pub(super) fn remove_leftovers(disk: &Arc<dyn Disk>, directory: &Path, manifest: &Manifest) -> u64 {
+    let Ok(names) = disk.list(directory) else { return manifest.next_id };
+    let mut next_id = manifest.next_id;
     let listed: Vec<_> = manifest.levels.iter().flatten().map(TableInfo::file_name).collect();
     for name in names {
         if name == NEW_FILE_NAME || (name.ends_with(".table") && !listed.contains(&name)) {
+            let number = name.strip_suffix(".table").and_then(|name| u64::from_str_radix(name, 16).ok());
             // If it stays, the next open tries again.
-            let _ = disk.remove(&directory.join(name));
+            if disk.remove(&directory.join(&name)).is_err() {
+                next_id = next_id.max(number.map_or(0, |number| number.saturating_add(1)));
+            }
         }
     }
+    next_id
 }

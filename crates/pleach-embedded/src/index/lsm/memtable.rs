@@ -203,17 +203,23 @@ impl Memtable {
         &self,
         mut each: impl FnMut(Hash, &[u8], u64, Option<&[u8]>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Nobody writes any more, so holding the locks keeps nobody waiting.
+        // Copied, so that no scan that is the first to put them in order waits for the disk.
+        let order: Vec<(bool, Vec<SlotId>)> = {
+            let order = self.order.read().unwrap_or_else(PoisonError::into_inner);
+            let copy =
+                |keys: &Keys| (keys.scanned, keys.sorted.values().chain(&keys.unsorted).copied().collect());
+            order.values().map(copy).collect()
+        };
+        // Nobody writes any more, so holding these locks keeps nobody waiting.
         let shards: [_; SHARDS] = std::array::from_fn(|number| self.shard(number));
-        let order = self.order.read().unwrap_or_else(PoisonError::into_inner);
-        for keys in order.values() {
-            let slots = keys.sorted.values().chain(&keys.unsorted).filter_map(|slot| {
+        for (is_sorted, slots) in order {
+            let found = slots.into_iter().filter_map(|slot| {
                 let shard = &shards[slot.shard as usize];
                 let found = shard.slots.get(slot.number as usize)?;
                 Some((shard.arena.get(found.key), found, shard))
             });
-            let mut slots: Vec<_> = slots.collect();
-            if !keys.unsorted.is_empty() {
+            let mut slots: Vec<_> = found.collect();
+            if !is_sorted {
                 slots.sort_unstable_by_key(|(key, _, _)| *key);
             }
             for (key, slot, shard) in slots {

@@ -128,3 +128,10 @@ impl Output<'_> {
         Ok(std::mem::take(&mut self.tables))
     }
 }
+
+impl Drop for Output<'_> {
+    fn drop(&mut self) {
+        // What was finished before the merge failed would take space for nothing.
+        self.tables.iter().for_each(|table| table.set_obsolete());
+    }
+}

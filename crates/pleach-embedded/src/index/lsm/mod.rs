@@ -152,17 +152,17 @@ impl LsmIndex {
             }
             None => {
                 let manifest = Manifest { seed: crate::random::word()?, next_id: 1, ..Manifest::default() };
-                manifest.save(&*disk, directory)?;
+                manifest.save(&*disk, directory).map_err(|unsaved| unsaved.error)?;
                 manifest
             }
         };
         let levels = open_tables(&disk, directory, &manifest, checked_bytes)?;
-        remove_leftovers(&disk, directory, &manifest);
+        let next_id = remove_leftovers(&disk, directory, &manifest);
         let shared = Shared {
             disk,
             directory: directory.into(),
             seed: manifest.seed,
-            next_id: AtomicU64::new(manifest.next_id),
+            next_id: AtomicU64::new(next_id),
             sizes,
             cache: block_cache(cache_bytes),
             counters: Counters::default(),
@@ -190,9 +190,10 @@ impl LsmIndex {
         drop(old);
     }
 
-    /// Takes other levels into use, first on the disk and then for readers, without `flushed`.
+    /// Takes other levels into use, with `new` tables, first on the disk and then for readers, without `flushed`.
     fn install(
         &self,
+        new: &[Arc<Table>],
         levels: impl FnOnce(&Levels) -> Levels,
         flushed: Option<&Arc<Memtable>>,
     ) -> Result<(), EngineError> {
@@ -200,7 +201,13 @@ impl LsmIndex {
         let levels = levels(&self.view().levels);
         let shared = &*self.shared;
         let manifest = Manifest::of(shared.seed, shared.next_id.load(Ordering::Acquire), &levels);
-        manifest.save(&*shared.disk, &shared.directory)?;
+        if let Err(unsaved) = manifest.save(&*shared.disk, &shared.directory) {
+            // What no list names would take space for nothing.
+            if !unsaved.replaced {
+                new.iter().for_each(|table| table.set_obsolete());
+            }
+            return Err(unsaved.error);
+        }
         self.change_view(|view| {
             let stays = |memtable: &&Arc<Memtable>| !flushed.is_some_and(|gone| Arc::ptr_eq(gone, memtable));
             let sealed = view.sealed.iter().filter(stays).cloned().collect();
@@ -213,11 +220,11 @@ impl LsmIndex {
         let counters = &self.shared.counters;
         let table = merge::flush(&self.shared, memtable, oldest.get())?.map(Arc::new);
         let len = table.as_ref().map_or(0, |table| table.info.len);
-        let add = |levels: &Levels| match table {
-            Some(table) => levels.with_flushed(table),
+        let add = |levels: &Levels| match &table {
+            Some(table) => levels.with_flushed(Arc::clone(table)),
             None => levels.clone(),
         };
-        self.install(add, Some(memtable))?;
+        self.install(table.as_slice(), add, Some(memtable))?;
         counters.flushes.add(1);
         counters.flushed_bytes.add(len);
         Ok(())
@@ -232,7 +239,8 @@ impl LsmIndex {
             if moves { choice.upper.clone() } else { merge::merge(&self.shared, choice, oldest.get())? };
         let bytes = |tables: &[Arc<Table>]| tables.iter().map(|table| table.info.len).sum::<u64>();
         let written = if moves { 0 } else { bytes(&merged) };
-        self.install(|levels| levels.with_merged(choice, merged), None)?;
+        let new = if moves { &[][..] } else { &merged[..] };
+        self.install(new, |levels| levels.with_merged(choice, merged.clone()), None)?;
         if !moves {
             chosen().for_each(|table| table.set_obsolete());
             counters.merge_read_bytes.add(bytes(&choice.upper) + bytes(&choice.lower));
@@ -328,7 +336,7 @@ impl Index for LsmIndex {
         direction: Direction,
     ) -> Box<dyn IndexCursor> {
         let cursor = self.visible((start, end), number(at), direction);
-        Box::new(Checked { shared: Arc::clone(&self.shared), cursor })
+        Box::new(Checked { shared: Arc::clone(&self.shared), cursor: Some(cursor) })
     }
 
     fn put(&self, revision: Revision, key: &[u8], value: Option<&[u8]>) {
@@ -370,7 +378,11 @@ impl Index for LsmIndex {
     fn compact(&self, oldest: Revision, is_busy: bool) -> Result<bool, EngineError> {
         let mut cursors = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let choice = self.view().levels.choose(self.shared.sizes.base_bytes, &cursors, is_busy);
-        let Some(choice) = choice else { return Ok(false) };
+        let Some(choice) = choice else {
+            drop(cursors);
+            self.free_retired();
+            return Ok(false);
+        };
         self.merge_chosen(&choice, oldest).map_err(|error| self.shared.doubt(error))?;
         let reached = choice.upper.iter().map(|table| &table.info.first).max();
         cursors[choice.from] = reached.cloned().unwrap_or_default();
@@ -433,18 +445,19 @@ impl Shared {
 /// A cursor that leaves a note when it finds damage.
 struct Checked {
     shared: Arc<Shared>,
-    cursor: Result<VisibleCursor, EngineError>,
+    /// None after an error, which ends it.
+    cursor: Option<Result<VisibleCursor, EngineError>>,
 }
 
 impl IndexCursor for Checked {
     fn next(&mut self) -> Result<Option<Pair<'_>>, EngineError> {
-        if self.cursor.is_err() {
-            let failed = std::mem::replace(&mut self.cursor, Err(damaged("it was found damaged before")));
-            return failed.map(|_| None).map_err(|error| self.shared.doubt(error));
+        if let Some(Err(_)) = &self.cursor {
+            let failed = self.cursor.take().map_or(Ok(None), |failed| failed.map(|_| None));
+            return failed.map_err(|error| self.shared.doubt(error));
         }
         match &mut self.cursor {
-            Ok(cursor) => cursor.next().map_err(|error| self.shared.doubt(error)),
-            Err(_) => Ok(None),
+            Some(Ok(cursor)) => cursor.next().map_err(|error| self.shared.doubt(error)),
+            _ => Ok(None),
         }
     }
 }

@@ -141,6 +141,74 @@ fn it_answers_as_a_simple_map_of_versions_does() {
     }
 }
 
+/// A table with these keys, each removed where there is no value.
+fn table(index: &LsmIndex, pairs: &[(&str, u64, Option<&str>)]) -> Arc<Table> {
+    let mut writer = index.shared.create_table().unwrap();
+    for (key, revision, value) in pairs {
+        let hash = index.shared.hash(key.as_bytes());
+        writer.push(hash, key.as_bytes(), *revision, value.map(str::as_bytes)).unwrap();
+    }
+    Arc::new(writer.finish().unwrap())
+}
+
+/// A merge writes all of the tables below anew, also where they go beyond those above.
+#[test]
+fn a_removal_stays_as_long_as_it_hides_something() {
+    let directory = directory();
+    let index = open(&real(), directory.path()).unwrap();
+    let upper = table(&index, &[("a", 9, Some("9")), ("c", 9, Some("9"))]);
+    let mut levels = Levels::default();
+    levels.0[1] = Arc::new(vec![Arc::clone(&upper)]);
+    levels.0[2] = Arc::new(vec![table(&index, &[("a", 7, Some("7")), ("k", 7, None), ("m", 7, Some("7"))])]);
+    levels.0[3] = Arc::new(vec![table(&index, &[("k", 5, Some("5")), ("p", 5, Some("5"))])]);
+    index.install(&[], |_| levels, None).unwrap();
+    let contents = || pairs(&index, (Bound::Unbounded, Bound::Unbounded), ReadAt::Newest, Direction::Forward);
+    let before = contents();
+    assert_eq!(before.iter().map(|(key, _)| &key[..]).collect::<Vec<_>>(), [b"a", b"c", b"m", b"p"]);
+    let choice = index.view().levels.choice(1, vec![upper]);
+    index.merge_chosen(&choice, Revision::new(9)).unwrap();
+    assert_eq!(contents(), before);
+    assert_eq!(index.get(b"k", ReadAt::Newest).unwrap(), None);
+}
+
+/// A merge for which there is no space leaves none of its tables behind.
+#[test]
+fn what_a_failed_merge_has_written_is_removed() {
+    let home = directory();
+    let sim = SimDisk::default();
+    let disk: Arc<dyn Disk> = Arc::new(sim.clone());
+    let index = open(&disk, home.path()).unwrap();
+    for revision in 1..=5_u64 {
+        for number in 0..40 {
+            let key = Bytes::from(format!("key {number} {revision}"));
+            index.write(Revision::new(revision), vec![IndexChange::Insert(key, Bytes::from(vec![7; 60]))]);
+        }
+        index.seal();
+        index.flush(usize::MAX, Revision::new(revision)).unwrap();
+    }
+    let before = disk.list(home.path()).unwrap();
+    for skip in 0.. {
+        sim.fail_any(skip, Fault::Full);
+        let merged = index.compact(Revision::new(5), false);
+        if !sim.has_failed() {
+            assert!(merged.unwrap() && skip > 10);
+            return;
+        }
+        // After the new list has its name, its tables must stay.
+        match merged {
+            Ok(_) => return assert!(skip > 10, "only {skip} operations"),
+            Err(_) if disk.list(home.path()).unwrap() != before => {
+                let found = disk.list(home.path()).unwrap();
+                let tables = found.iter().filter(|name| name.ends_with(".table")).count();
+                let is_list_saved = !found.iter().any(|name| name == "MANIFEST.new");
+                assert!(before.iter().all(|name| found.contains(name)), "{skip}: {found:?}");
+                assert!(is_list_saved || tables == 5, "after {skip}: {found:?}");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
 /// Readers see whole revisions while another thread writes, and others flush and merge.
 #[test]
 fn readers_see_every_revision_whole_through_flushes_and_merges() {
