@@ -20,6 +20,8 @@ pub(crate) struct Bucket {
     pub(crate) feed: Feed,
     pub(crate) consumers: Consumers,
     config: RwLock<Configured>,
+    /// Goes up with every change of `config`.
+    config_changes: AtomicU64,
     last: AtomicU64,
     /// The newest change that was cleaned out of the log.
     dropped: AtomicU64,
@@ -59,6 +61,7 @@ impl Bucket {
                 at: created_at,
                 history_changes: Vec::new(),
             }),
+            config_changes: AtomicU64::new(0),
             last: AtomicU64::new(created_at.get()),
             dropped: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
@@ -77,6 +80,12 @@ impl Bucket {
             configured.history_changes.push(revision);
         }
         (configured.config, configured.at) = (Arc::new(config), revision);
+        self.config_changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How often its configuration was changed: whoever has seen this number need not ask for it again.
+    pub(crate) fn config_changes(&self) -> u64 {
+        self.config_changes.load(Ordering::Acquire)
     }
 
     /// Whether the record at `revision`, which gave it a configuration, still matters.

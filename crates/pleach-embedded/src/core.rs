@@ -226,8 +226,12 @@ impl Core {
         key: &Key,
         past: Past,
     ) -> Result<Option<Entry>, EngineError> {
-        let record = self.log.read(past.position, key, past.revision)?;
-        record.map(|record| self.record_entry(config, record)).transpose()
+        let Some(record) = self.log.read(past.position, key, past.revision)? else { return Ok(None) };
+        let mut entry = self.record_entry(record)?;
+        if entry.op.is_put() {
+            entry.expires = config.expiry(entry.time, entry.expires);
+        }
+        Ok(Some(entry))
     }
 
     /// What to say if a record that someone may read is nowhere.
@@ -236,8 +240,8 @@ impl Core {
         EngineError::Corrupt { path: self.log.directory.clone(), offset: 0, what }
     }
 
-    /// Turns a record of a key into the entry it stands for.
-    pub(crate) fn record_entry(&self, config: &BucketConfig, record: Record) -> Result<Entry, EngineError> {
+    /// Turns a record of a key into the entry it stands for, with its own expiry alone.
+    pub(crate) fn record_entry(&self, record: Record) -> Result<Entry, EngineError> {
         let Record { kind, key, revision, time, expires, payload, .. } = record;
         let damaged = |what: &str| EngineError::Corrupt {
             path: self.log.directory.clone(),
@@ -246,8 +250,7 @@ impl Core {
         };
         let op = op_of(kind).ok_or_else(|| damaged("is not about an entry"))?;
         let (headers, value) = payload.into_value().ok_or_else(|| damaged("does not decompress"))?;
-        let expires = if op.is_put() { config.expiry(time, expires) } else { None };
-        Ok(Entry { key, value, revision, time, expires, op, headers })
+        Ok(Entry { key, value, revision, time, expires: expires.filter(|_| op.is_put()), op, headers })
     }
 
     pub(crate) fn damaged_value(&self, position: &crate::log::Position, key: &Key) -> EngineError {

@@ -37,6 +37,8 @@ pub(crate) struct Watch {
     /// A chunk of the log that is being read while the one before it is delivered.
     ahead: Option<Task<(LogReader, Result<LogChunk, EngineError>)>>,
     ready: VecDeque<Ready>,
+    /// The configuration of the bucket, and how often it had been changed then.
+    config: Option<(u64, Arc<BucketConfig>)>,
 }
 
 /// The events of a watch, which belongs to whoever is at work on it.
@@ -99,8 +101,10 @@ struct Initial {
 
 /// Something to be delivered.
 enum Ready {
-    Change(Change),
+    Initial(Entry),
     InitialDone(Revision),
+    /// A change with its own expiry: what its bucket has to say is asked when it is delivered.
+    Change(Change),
     /// A record whose value is compressed, and is decompressed only when it is delivered.
     Compressed(Record, BatchPart),
 }
@@ -147,21 +151,28 @@ impl Watch {
             Initial { revision: visible, last: None, rest: None }
         });
         let (core, ready) = (Arc::clone(core), VecDeque::new());
-        let (reader, ahead) = (None, None);
-        let watch = Self { core, subscription, query, next, initial, reader, ahead, ready };
+        let (reader, ahead, config) = (None, None, None);
+        let watch = Self { core, subscription, query, next, initial, reader, ahead, ready, config };
         Ok(Box::pin(WatchEvents { state: State::Ready(Box::new(watch)) }))
     }
 
-    fn deliver(&self, ready: Ready) -> Result<WatchEvent, EngineError> {
-        match ready {
-            Ready::Change(change) => Ok(WatchEvent::Change(change)),
-            Ready::InitialDone(revision) => Ok(WatchEvent::InitialDone { revision }),
-            Ready::Compressed(record, batch) => {
-                let config = self.subscription.bucket.config();
-                let entry = self.core.record_entry(&config, record)?;
-                Ok(WatchEvent::Change(Change { entry, batch }))
+    fn deliver(&mut self, ready: Ready) -> Result<WatchEvent, EngineError> {
+        let (mut entry, batch) = match ready {
+            Ready::Initial(entry) => {
+                return Ok(WatchEvent::Change(Change { entry, batch: BatchPart::SINGLE }));
             }
+            Ready::InitialDone(revision) => return Ok(WatchEvent::InitialDone { revision }),
+            Ready::Change(Change { entry, batch }) => (entry, batch),
+            Ready::Compressed(record, batch) => (self.core.record_entry(record)?, batch),
+        };
+        let changes = self.subscription.bucket.config_changes();
+        if self.config.as_ref().is_none_or(|(known, _)| *known != changes) {
+            self.config = Some((changes, self.subscription.bucket.config()));
         }
+        if let Some((_, config)) = self.config.as_ref().filter(|_| entry.op.is_put()) {
+            entry.expires = config.expiry(entry.time, entry.expires);
+        }
+        Ok(WatchEvent::Change(Change { entry, batch }))
     }
 
     /// Makes at least one event ready, or waits until there may be one.
@@ -182,10 +193,8 @@ impl Watch {
             }
             Recent::Commits(commits) => {
                 (self.reader, self.ahead) = (None, None);
-                let config = self.subscription.bucket.config();
                 for commit in &commits {
                     self.take_up(
-                        &config,
                         commit.last,
                         commit.size,
                         commit.records.iter().map(|(_, record)| record.clone()),
@@ -202,8 +211,7 @@ impl Watch {
         let bucket = Arc::clone(&self.subscription.bucket);
         let revision = initial.revision;
         let chunk = blocking::unblock(move || initial.chunk(&core, &bucket, &query)).await?;
-        let change = |entry| Ready::Change(Change { entry, batch: BatchPart::SINGLE });
-        self.ready.extend(chunk.entries.into_iter().map(change));
+        self.ready.extend(chunk.entries.into_iter().map(Ready::Initial));
         self.initial = chunk.rest;
         if self.initial.is_none() {
             self.ready.push_back(Ready::InitialDone(revision));
@@ -232,10 +240,9 @@ impl Watch {
             Some(reader) if chunk.next < ring => self.ahead = Some(read_ahead(reader, ring)),
             reader => self.reader = reader,
         }
-        let config = bucket.config();
         for frame in chunk.frames {
             let (last, size) = (frame.header.last(), frame.header.size);
-            self.take_up(&config, last, size, frame.records.into_iter().map(|(_, record)| record))?;
+            self.take_up(last, size, frame.records.into_iter().map(|(_, record)| record))?;
         }
         self.next = self.next.max(chunk.next);
         Ok(())
@@ -244,7 +251,6 @@ impl Watch {
     /// Makes the changes of a commit of `size` records ready that the watch is about.
     fn take_up(
         &mut self,
-        config: &BucketConfig,
         last: Revision,
         size: u16,
         records: impl Iterator<Item = Record>,
@@ -263,7 +269,7 @@ impl Watch {
             };
             self.ready.push_back(match record.payload.raw_len {
                 Some(_) => Ready::Compressed(record, batch),
-                None => Ready::Change(Change { entry: self.core.record_entry(config, record)?, batch }),
+                None => Ready::Change(Change { entry: self.core.record_entry(record)?, batch }),
             });
         }
         self.next = self.next.max(last.next());

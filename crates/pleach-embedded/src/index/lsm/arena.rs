@@ -17,21 +17,19 @@ pub(super) struct Place {
 }
 
 impl Arena {
-    /// Keeps a copy of `bytes`; also says how much more memory that takes.
-    pub(super) fn add(&mut self, bytes: &[u8]) -> (Place, usize) {
+    /// Keeps a copy of `bytes`.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Place {
         let fits = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= bytes.len();
-        let mut taken = 0;
         if !self.chunks.last().is_some_and(fits) {
             let grown = self.chunks.last().map_or(CHUNK_BYTES_MIN, |last| last.capacity() * 2);
-            taken = grown.min(CHUNK_BYTES_MAX).max(bytes.len());
-            self.chunks.push(Vec::with_capacity(taken));
+            self.chunks.push(Vec::with_capacity(grown.min(CHUNK_BYTES_MAX).max(bytes.len())));
         }
         let number = self.chunks.len().saturating_sub(1);
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let Some(chunk) = self.chunks.last_mut() else { return (Place { chunk: 0, offset: 0, len: 0 }, 0) };
+        let Some(chunk) = self.chunks.last_mut() else { return Place { chunk: 0, offset: 0, len: 0 } };
         let place = Place { chunk: small(number), offset: small(chunk.len()), len: small(bytes.len()) };
         chunk.extend_from_slice(bytes);
-        (place, taken)
+        place
     }
 
     pub(super) fn get(&self, place: Place) -> &[u8] {

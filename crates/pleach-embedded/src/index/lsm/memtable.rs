@@ -92,11 +92,8 @@ impl Memtable {
         let shard_number = shard_of(hash);
         let mut guard = self.shards[shard_number].write().unwrap_or_else(PoisonError::into_inner);
         let Shard { slots, table, arena } = &mut *guard;
-        let (value, mut taken) = match value.map(|value| arena.add(value)) {
-            Some((place, taken)) => (Some(place), taken),
-            None => (None, 0),
-        };
-        let written = Written { revision, value };
+        let mut taken = value.map_or(0, <[u8]>::len);
+        let written = Written { revision, value: value.map(|value| arena.add(value)) };
         let found = table.find(hash.0, |number| arena.get(slots[*number as usize].key) == key).copied();
         if let Some(slot) = found.and_then(|number| slots.get_mut(number as usize)) {
             let before = std::mem::replace(&mut slot.newest, written);
@@ -107,13 +104,13 @@ impl Memtable {
             }
             return self.grow(taken);
         }
-        let (place, key_taken) = arena.add(key);
+        let place = arena.add(key);
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let slot = SlotId { shard: small(shard_number), number: small(slots.len()) };
         slots.push(Slot { hash, key: place, newest: written, older: None });
         table.insert_unique(hash.0, slot.number, |number| slots[*number as usize].hash.0);
         drop(guard);
-        self.grow(taken + key_taken + KEY_BYTES);
+        self.grow(taken + key.len() + KEY_BYTES);
         // After the version: whoever finds the key in the order finds the version too.
         let mut order = self.order.write().unwrap_or_else(PoisonError::into_inner);
         let keys = order.entry(kind_of(key)).or_default();
