@@ -110,6 +110,7 @@ impl Threads {
         let writer = self.sequencer.join().ok().flatten();
         self.groups.close();
         let applied = self.applier.join();
+        self.core.index.stop_merging();
         self.core.upkeep.wake();
         self.core.merging.wake();
         self.core.reaper.wake();

@@ -35,6 +35,7 @@ pub(crate) struct PleachPeer {
     runtime: Runtime,
     /// Batches that were begun and are not yet acknowledged, oldest first.
     in_flight: Mutex<VecDeque<Commit>>,
+    batches_in_flight: usize,
 }
 
 type Commit = Pin<Box<dyn Future<Output = std::result::Result<Committed, WriteError>> + Send>>;
@@ -60,6 +61,8 @@ impl PleachPeer {
             Err(_) => block_on(store.create_bucket(BUCKET))?,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(RUNTIME_THREADS).build()?;
+        // Who is about to be killed waits for each.
+        let batches_in_flight = if opening.unflushed { 1 } else { BATCHES_IN_FLIGHT };
         let synced = block_on(bucket.config())?.durability == Durability::Synced;
         Ok(Self {
             store,
@@ -68,6 +71,7 @@ impl PleachPeer {
             last: AtomicU64::new(0),
             runtime,
             in_flight: Mutex::default(),
+            batches_in_flight,
         })
     }
 
@@ -120,7 +124,7 @@ impl Peer for PleachPeer {
             Poll::Ready(committed) => self.acknowledged(committed?.last),
             Poll::Pending => in_flight.push_back(commit),
         }
-        while in_flight.len() >= BATCHES_IN_FLIGHT {
+        while in_flight.len() >= self.batches_in_flight {
             self.await_oldest(&mut in_flight)?;
         }
         Ok(())

@@ -36,7 +36,7 @@ pub(crate) use survey::Usage;
 /// How long the cleaner sleeps if there is nothing to do, or something went wrong.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// Segments are looked at so many times slower than they may be cleaned.
+/// Segments are looked at so many times slower than they may be cleaned, while little is garbage.
 const LOOKS_SLOWER: u64 = 8;
 
 /// How many records are re-pointed together: commits wait meanwhile.
@@ -174,9 +174,11 @@ impl Cleaner {
         let segments = self.candidates()?;
         self.ask_for_seal(&segments, UNFLUSHED_SEGMENTS_MAX * self.segment_bytes)?;
         let clean_since = self.clean_since();
-        // Looking takes more of the processor than of the disk.
-        let pace = (!self.is_wanted()).then(|| self.core.settings.clean_bytes_per_second / LOOKS_SLOWER);
-        let mut pace = Pace::new(&self.core, pace);
+        // Looking takes more of the processor than of the disk, and there is no hurry while little is garbage.
+        let (bytes, dead) = self.core.cleaned.estimate();
+        let hurries = self.is_wanted() || dead.saturating_mul(10) > bytes;
+        let slower = if hurries { 1 } else { LOOKS_SLOWER };
+        let mut pace = Pace::new(&self.core, Some(self.core.settings.clean_bytes_per_second / slower));
         let found =
             self.survey.refresh(&self.core, &segments, &clean_since, self.segment_bytes, &mut pace)?;
         for (id, error) in found.unreadable {

@@ -123,6 +123,9 @@ pub(crate) trait Index: fmt::Debug + Send + Sync {
     /// (`is_busy`) it comes later. Snapshots from `oldest` on stay readable.
     fn compact(&self, oldest: Revision, is_busy: bool) -> Result<bool, EngineError>;
 
+    /// Gives up a merge that is under way, and makes no more: the store is about to be closed.
+    fn stop_merging(&self) {}
+
     /// What it has done, and how large it is.
     fn stats(&self) -> IndexStats;
 }

@@ -1,5 +1,6 @@
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pleach_engine::{Direction, EngineError};
 
@@ -10,6 +11,9 @@ use super::source::{Source, TableSource};
 use super::table::Table;
 use super::table_writer::TableWriter;
 use super::{Hash, Reading, Shared};
+
+/// After so many versions a merge looks whether it is to be given up.
+const STOP_EVERY: usize = 4096;
 
 /// Decides which versions are written to a new table. They come in order, those of a key from the newest on.
 struct Keeper {
@@ -84,7 +88,12 @@ pub(super) fn merge(
     let mut merged = Merged::new(sources, Direction::Forward);
     let mut keeper = Keeper::new(oldest, choice.is_last);
     let mut output = Output { shared, writer: None, key: Vec::new(), hash: Hash(0), tables: Vec::new() };
+    let mut versions = 0_usize;
     while let Some(source) = merged.current() {
+        versions += 1;
+        if versions.is_multiple_of(STOP_EVERY) && shared.stopped.load(Ordering::Acquire) {
+            return Err(EngineError::Closed);
+        }
         let key = source.key().unwrap_or_default();
         if keeper.keeps(key, source.revision(), source.value().is_none()) {
             output.push(key, source.revision(), source.value())?;

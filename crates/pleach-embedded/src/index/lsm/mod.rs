@@ -24,7 +24,7 @@ mod tests;
 use std::fmt;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -74,6 +74,8 @@ struct Shared {
     sizes: Sizes,
     cache: BlockCache,
     counters: Counters,
+    /// Whether merges are to be given up.
+    stopped: AtomicBool,
 }
 
 /// How large things become.
@@ -166,6 +168,7 @@ impl LsmIndex {
             sizes,
             cache: block_cache(cache_bytes),
             counters: Counters::default(),
+            stopped: AtomicBool::new(false),
         };
         let view = View { active: Arc::default(), sealed: Vec::new(), levels };
         Ok(Self {
@@ -383,12 +386,19 @@ impl Index for LsmIndex {
             self.free_retired();
             return Ok(false);
         };
-        self.merge_chosen(&choice, oldest).map_err(|error| self.shared.doubt(error))?;
+        match self.merge_chosen(&choice, oldest) {
+            Err(EngineError::Closed) => return Ok(false),
+            merged => merged.map_err(|error| self.shared.doubt(error))?,
+        }
         let reached = choice.upper.iter().map(|table| &table.info.first).max();
         cursors[choice.from] = reached.cloned().unwrap_or_default();
         drop(cursors);
         self.free_retired();
         Ok(true)
+    }
+
+    fn stop_merging(&self) {
+        self.shared.stopped.store(true, Ordering::Release);
     }
 
     fn stats(&self) -> IndexStats {
