@@ -98,7 +98,7 @@ fn an_index_is_built_anew_on_demand() {
     let old = given.json(&["rebuild"]).remove(0);
     assert_eq!((&old["event"], &old["revision"]), (&json!("rebuilt"), &json!(2)));
     assert!(given.has(old["set_aside"].as_str().unwrap()));
-    fs::write(given.path().join(".pleach/index/current"), "nonsense").unwrap();
+    fs::write(given.path().join(".pleach/index/MANIFEST"), "nonsense").unwrap();
     let run = given.run(&["verify"]);
     assert_eq!(run.code, 9);
     assert!(run.stderr.contains("pleach rebuild"), "{}", run.stderr);
