@@ -39,6 +39,7 @@ mod entry_cache;
 #[cfg(test)]
 mod faults;
 mod feed;
+mod fields;
 mod file_pool;
 mod identity;
 mod index;

@@ -3,7 +3,7 @@ use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::layout::{self, Encoded, Revisions};
-use super::{BACKGROUND_THREADS, CACHE_BYTES, Layout, Opening, Peer, Record, See, hand_over};
+use super::{BACKGROUND_THREADS, CACHE_BYTES, Layout, Opening, Peer, Record, See, hand_over, show};
 use crate::keys::KeyText;
 
 /// How many changes are removed from the feed at a time, since there is no removal of a range.
@@ -65,12 +65,8 @@ impl FjallPeer {
         Ok(batch.commit()?)
     }
 
-    fn show(&self, key: &[u8], bytes: &[u8], see: See<'_>) {
-        if self.feed.is_none() {
-            return see(0, key, bytes);
-        }
-        let (revision, value) = layout::entry(bytes).unwrap_or_default();
-        hand_over(see, revision, key, value);
+    fn layout(&self) -> Layout {
+        if self.feed.is_none() { Layout::Raw } else { Layout::Same }
     }
 }
 
@@ -90,7 +86,7 @@ impl Peer for FjallPeer {
 
     fn get(&self, key: &KeyText, see: See<'_>) -> Result<bool> {
         let Some(bytes) = self.latest.get(&**key)? else { return Ok(false) };
-        self.show(key, &bytes, see);
+        show(self.layout(), key, &bytes, see);
         Ok(true)
     }
 
@@ -98,7 +94,7 @@ impl Peer for FjallPeer {
         let mut seen = 0;
         for item in self.latest.range(&**from..).take(count) {
             let (key, bytes) = item.into_inner()?;
-            self.show(&key, &bytes, see);
+            show(self.layout(), &key, &bytes, see);
             seen += 1;
         }
         Ok(seen)

@@ -100,6 +100,17 @@ fn hand_over(see: See<'_>, revision: u64, key: &[u8], value: &[u8]) {
     see(revision, &key, &value);
 }
 
+/// Shows what a peer has of a key: in a plain map the value, else an entry.
+fn show(layout: Layout, key: &[u8], bytes: &[u8], see: See<'_>) {
+    match layout {
+        Layout::Raw => see(0, key, bytes),
+        Layout::Same => {
+            let (revision, value) = layout::entry(bytes).unwrap_or_default();
+            hand_over(see, revision, key, value);
+        }
+    }
+}
+
 /// A key and its value, to be put.
 #[derive(Debug)]
 pub(crate) struct Record {

@@ -2,7 +2,7 @@ use anyhow::{Context as _, Result};
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
 use super::layout::{self, Encoded, Revisions};
-use super::{CACHE_BYTES, Layout, MEMTABLE_BYTES, Opening, Peer, Record, See, hand_over};
+use super::{CACHE_BYTES, Layout, MEMTABLE_BYTES, Opening, Peer, Record, See, hand_over, show};
 use crate::keys::KeyText;
 
 const LATEST: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("latest");
@@ -65,16 +65,6 @@ impl RedbPeer {
         }
         Ok(transaction.commit()?)
     }
-
-    fn show(&self, key: &[u8], bytes: &[u8], see: See<'_>) {
-        match self.layout {
-            Layout::Raw => see(0, key, bytes),
-            Layout::Same => {
-                let (revision, value) = layout::entry(bytes).unwrap_or_default();
-                hand_over(see, revision, key, value);
-            }
-        }
-    }
 }
 
 impl Peer for RedbPeer {
@@ -94,7 +84,7 @@ impl Peer for RedbPeer {
     fn get(&self, key: &KeyText, see: See<'_>) -> Result<bool> {
         let latest = self.db.begin_read()?.open_table(LATEST)?;
         let Some(bytes) = latest.get(&**key)? else { return Ok(false) };
-        self.show(key, bytes.value(), see);
+        show(self.layout, key, bytes.value(), see);
         Ok(true)
     }
 
@@ -103,7 +93,7 @@ impl Peer for RedbPeer {
         let mut seen = 0;
         for item in latest.range::<&[u8]>(&**from..)?.take(count) {
             let (key, bytes) = item?;
-            self.show(key.value(), bytes.value(), see);
+            show(self.layout, key.value(), bytes.value(), see);
             seen += 1;
         }
         Ok(seen)

@@ -5,7 +5,7 @@ use rocksdb::{
 };
 
 use super::layout::{self, Encoded, Revisions};
-use super::{BACKGROUND_THREADS, CACHE_BYTES, Layout, Opening, Peer, Record, See, hand_over};
+use super::{BACKGROUND_THREADS, CACHE_BYTES, Layout, Opening, Peer, Record, See, hand_over, show};
 use crate::keys::KeyText;
 
 const FEED: &str = "feed";
@@ -62,16 +62,6 @@ impl RocksDbPeer {
         options.set_sync(sync);
         Ok(self.db.write_opt(batch, &options)?)
     }
-
-    fn show(&self, key: &[u8], bytes: &[u8], see: See<'_>) {
-        match self.layout {
-            Layout::Raw => see(0, key, bytes),
-            Layout::Same => {
-                let (revision, value) = layout::entry(bytes).unwrap_or_default();
-                hand_over(see, revision, key, value);
-            }
-        }
-    }
 }
 
 impl Peer for RocksDbPeer {
@@ -89,7 +79,7 @@ impl Peer for RocksDbPeer {
 
     fn get(&self, key: &KeyText, see: See<'_>) -> Result<bool> {
         let Some(bytes) = self.db.get_pinned_opt(&**key, &self.reading)? else { return Ok(false) };
-        self.show(key, &bytes, see);
+        show(self.layout, key, &bytes, see);
         Ok(true)
     }
 
@@ -99,7 +89,7 @@ impl Peer for RocksDbPeer {
         let mut seen = 0;
         while seen < count {
             let Some((key, bytes)) = iterator.item() else { break };
-            self.show(key, bytes, see);
+            show(self.layout, key, bytes, see);
             seen += 1;
             iterator.next();
         }

@@ -1,7 +1,8 @@
 use bytes::{BufMut, Bytes};
 use pleach_engine::{Op, Revision, Timestamp};
 
-use crate::log::{FLAG_EXPIRES, Fields, Payload, Position, SegmentId};
+use crate::fields::{Fields, put_varint};
+use crate::log::{FLAG_EXPIRES, Payload, Position, SegmentId};
 
 /// Values whose payload is up to this are kept in the index itself; larger ones are read from the log.
 pub(crate) const INLINE_BYTES_MAX: usize = 512;
@@ -180,16 +181,4 @@ fn take_position(fields: &mut Fields<'_>, revision: Revision) -> Option<Position
     let offset = fields.varint()?;
     let len = u32::try_from(fields.varint()?).ok()?;
     Some(Position { segment: SegmentId { first, generation }, offset, len })
-}
-
-/// Seven bits a byte, the lowest first, the eighth bit set on all but the last.
-fn put_varint(to: &mut Vec<u8>, mut number: u64) {
-    loop {
-        let low = u8::try_from(number & 0x7f).unwrap_or_default();
-        number >>= 7;
-        if number == 0 {
-            return to.put_u8(low);
-        }
-        to.put_u8(low | 0x80);
-    }
 }

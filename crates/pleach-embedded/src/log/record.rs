@@ -1,6 +1,8 @@
 use bytes::{BufMut, Bytes};
 use pleach_engine::{Headers, Key, Revision, Timestamp};
 
+use crate::fields::Fields;
+
 /// What a record does. The codes are on disk: they are only ever added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -174,59 +176,6 @@ impl Payload {
             return None;
         }
         Some(Self { headers, value: value(fields.0), raw_len })
-    }
-}
-
-/// What is left to read of some bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
-
-impl<'a> Fields<'a> {
-    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    pub(crate) fn u8(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn array<const LEN: usize>(&mut self) -> Option<[u8; LEN]> {
-        let (first, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    pub(crate) fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    pub(crate) fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    pub(crate) fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    /// Seven bits a byte, the lowest first, the eighth bit set on all but the last.
-    pub(crate) fn varint(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8()?;
-            let part = u64::from(byte & 0x7f);
-            if part << shift >> shift != part {
-                return None;
-            }
-            number |= part << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
     }
 }
 

@@ -10,6 +10,7 @@ use super::record::{FLAG_HEADERS, FLAG_LZ4};
 use super::segment::SegmentHeader;
 use super::*;
 use crate::faults::{DiskOp, Fault, SimDisk, Survival};
+use crate::fields::Fields;
 
 const KINDS: [RecordKind; 10] = [
     RecordKind::Put,

@@ -5,6 +5,7 @@ use pleach_engine::EngineError;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::damaged;
+use crate::fields::{Fields, put_varint};
 
 /// Every block, index and filter of a table is followed by the checksum of its bytes.
 pub(super) const CHECKSUM_BYTES: usize = 8;
@@ -160,15 +161,16 @@ impl Block {
     fn parse_entry(&self, number: usize) -> Option<BlockEntry<'_>> {
         let at = self.offsets + number * 4;
         let offset = u32::from_le_bytes(*self.bytes.get(at..)?.first_chunk::<4>()?);
-        let mut at = usize::try_from(offset).ok()?;
         let bytes = self.bytes.get(..self.offsets)?;
-        let rest_len = usize::try_from(take_varint(bytes, &mut at)?).ok()?;
-        let revision = take_varint(bytes, &mut at)?;
-        let value_len = usize::try_from(take_varint(bytes, &mut at)?).ok()?;
-        let rest = bytes.get(at..at.checked_add(rest_len)?)?;
-        at += rest_len;
+        let mut fields = Fields(bytes.get(usize::try_from(offset).ok()?..)?);
+        let (rest_len, revision, value_len) = (fields.len()?, fields.varint()?, fields.len()?);
+        let rest = fields.take(rest_len)?;
         let value = match value_len.checked_sub(1) {
-            Some(len) => Some(at..at.checked_add(len).filter(|end| *end <= bytes.len())?),
+            Some(len) => {
+                let start = bytes.len() - fields.0.len();
+                fields.take(len)?;
+                Some(start..start + len)
+            }
             None => None,
         };
         Some(BlockEntry { rest, revision, value })
@@ -195,30 +197,4 @@ impl Block {
 /// How many bytes two keys have in common at their beginning.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-/// Seven bits a byte, the lowest first, the eighth bit set on all but the last.
-pub(super) fn put_varint(to: &mut Vec<u8>, mut number: u64) {
-    while number > 0x7f {
-        to.put_u8(u8::try_from(number & 0x7f).unwrap_or_default() | 0x80);
-        number >>= 7;
-    }
-    to.put_u8(u8::try_from(number).unwrap_or_default());
-}
-
-pub(super) fn take_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
-        let part = u64::from(byte & 0x7f);
-        if part << shift >> shift != part {
-            return None;
-        }
-        number |= part << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }

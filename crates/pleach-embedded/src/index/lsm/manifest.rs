@@ -5,11 +5,11 @@ use bytes::Bytes;
 use pleach_engine::EngineError;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::block::{put_varint, take_varint};
 use super::damaged;
 use super::levels::{LEVELS, Levels};
 use super::table::TableInfo;
 use crate::disk::{Disk, io_error};
+use crate::fields::{Fields, put_varint};
 
 const FILE_NAME: &str = "MANIFEST";
 const NEW_FILE_NAME: &str = "MANIFEST.new";
@@ -105,16 +105,16 @@ impl Manifest {
         if xxh3_128(body) != u128::from_le_bytes(*checksum) {
             return None;
         }
-        let mut fields = Fields { bytes: body.strip_prefix(MAGIC)?, at: 0 };
-        let seed = u64::from_le_bytes(fields.take(8)?.try_into().ok()?);
-        let next_id = fields.number()?;
+        let mut fields = Fields(body.strip_prefix(MAGIC)?);
+        let seed = fields.u64()?;
+        let next_id = fields.varint()?;
         let mut levels: [Vec<TableInfo>; LEVELS] = Default::default();
         for level in &mut levels {
-            for _ in 0..fields.number()? {
-                level.push(fields.table()?);
+            for _ in 0..fields.varint()? {
+                level.push(take_table(&mut fields)?);
             }
         }
-        (fields.at == fields.bytes.len()).then_some(Self { seed, next_id, levels })
+        fields.0.is_empty().then_some(Self { seed, next_id, levels })
     }
 }
 
@@ -126,34 +126,18 @@ pub(super) struct Unsaved {
     pub(super) replaced: bool,
 }
 
-struct Fields<'a> {
-    bytes: &'a [u8],
-    at: usize,
+fn take_key(fields: &mut Fields<'_>) -> Option<Bytes> {
+    let len = fields.len()?;
+    fields.take(len).map(Bytes::copy_from_slice)
 }
 
-impl<'a> Fields<'a> {
-    fn number(&mut self) -> Option<u64> {
-        take_varint(self.bytes, &mut self.at)
-    }
-
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let taken = self.bytes.get(self.at..self.at.checked_add(len)?)?;
-        self.at += len;
-        Some(taken)
-    }
-
-    fn key(&mut self) -> Option<Bytes> {
-        let len = usize::try_from(self.number()?).ok()?;
-        self.take(len).map(Bytes::copy_from_slice)
-    }
-
-    fn table(&mut self) -> Option<TableInfo> {
-        let (id, len, index_at, filter_at) = (self.number()?, self.number()?, self.number()?, self.number()?);
-        let checksum = u128::from_le_bytes(self.take(16)?.try_into().ok()?);
-        let (versions, removals) = (self.number()?, self.number()?);
-        let (first, last) = (self.key()?, self.key()?);
-        Some(TableInfo { id, len, checksum, index_at, filter_at, versions, removals, first, last })
-    }
+fn take_table(fields: &mut Fields<'_>) -> Option<TableInfo> {
+    let (id, len) = (fields.varint()?, fields.varint()?);
+    let (index_at, filter_at) = (fields.varint()?, fields.varint()?);
+    let checksum = fields.array().map(u128::from_le_bytes)?;
+    let (versions, removals) = (fields.varint()?, fields.varint()?);
+    let (first, last) = (take_key(fields)?, take_key(fields)?);
+    Some(TableInfo { id, len, checksum, index_at, filter_at, versions, removals, first, last })
 }
 
 /// Whether a file is one that is about to become the list, which may be all that is left of making an index.

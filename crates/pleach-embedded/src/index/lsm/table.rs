@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use pleach_engine::EngineError;
 
-use super::block::{Block, CHECKSUM_BYTES, take_varint, unseal};
+use super::block::{Block, CHECKSUM_BYTES, unseal};
 use super::filter::Filter;
 use super::{Hash, Reading, Shared, damaged};
 use crate::disk::{Disk, DiskFile, io_error};
+use crate::fields::Fields;
 
 /// What the list of tables says about a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -249,17 +250,16 @@ impl BlockIndex {
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         let mut index = Self { offsets: vec![0], separators: Vec::new(), separator_ends: Vec::new() };
-        let (mut at, mut offset) = (0, 0_u64);
-        while at < bytes.len() {
-            let len = take_varint(bytes, &mut at)?;
+        let (mut fields, mut offset) = (Fields(bytes), 0_u64);
+        while !fields.0.is_empty() {
+            let len = fields.varint()?;
             if len < CHECKSUM_BYTES as u64 {
                 return None;
             }
             offset = offset.checked_add(len)?;
             index.offsets.push(offset);
-            let len = usize::try_from(take_varint(bytes, &mut at)?).ok()?;
-            index.separators.extend_from_slice(bytes.get(at..at.checked_add(len)?)?);
-            at += len;
+            let len = fields.len()?;
+            index.separators.extend_from_slice(fields.take(len)?);
             index.separator_ends.push(u32::try_from(index.separators.len()).ok()?);
         }
         Some(index)

@@ -6,10 +6,11 @@ use pleach_engine::EngineError;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Hash;
-use super::block::{BlockBuilder, common_prefix, put_varint, seal};
+use super::block::{BlockBuilder, common_prefix, seal};
 use super::filter::Filter;
 use super::table::{Table, TableInfo};
 use crate::disk::{Disk, DiskFile, io_error};
+use crate::fields::put_varint;
 
 /// A block is ended when it has grown past this.
 const BLOCK_BYTES: usize = 4 * 1024;

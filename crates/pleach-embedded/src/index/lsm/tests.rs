@@ -360,6 +360,13 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The tables, the oldest first.
+fn tables(directory: &Path) -> Vec<PathBuf> {
+    let mut tables = files(directory);
+    tables.retain(|path| path.extension().is_some_and(|kind| kind == "table"));
+    tables
+}
+
 /// Opens the index, reading no more of it than it must, and reads everything.
 fn read(directory: &Path) -> Result<Contents, EngineError> {
     let index = open(&real(), directory)?;
@@ -402,8 +409,7 @@ fn any_flipped_bit_is_found_at_open_or_when_it_is_read_and_no_file_is_deleted() 
 fn damage_that_was_found_is_remembered() {
     let (directory, _) = index();
     let path = directory.path();
-    let table =
-        files(path).into_iter().find(|path| path.extension().is_some_and(|kind| kind == "table")).unwrap();
+    let table = tables(path).remove(0);
     let bytes = fs::read(&table).unwrap();
     let mut flipped = bytes.clone();
     flipped[20] ^= 1;
@@ -418,8 +424,7 @@ fn damage_that_was_found_is_remembered() {
 fn the_newest_tables_are_checked_at_open() {
     let (directory, _) = index();
     let path = directory.path();
-    let table =
-        files(path).into_iter().rfind(|path| path.extension().is_some_and(|kind| kind == "table")).unwrap();
+    let table = tables(path).pop().unwrap();
     let mut bytes = fs::read(&table).unwrap();
     bytes[20] ^= 1;
     fs::write(&table, bytes).unwrap();
@@ -434,8 +439,7 @@ fn a_missing_or_shortened_table_is_found_at_open_and_a_leftover_removed() {
     fs::write(path.join("ffffffffffffffff.table"), b"a leftover").unwrap();
     assert_eq!(read(path).unwrap(), contents);
     assert!(!path.join("ffffffffffffffff.table").exists());
-    let table =
-        files(path).into_iter().find(|path| path.extension().is_some_and(|kind| kind == "table")).unwrap();
+    let table = tables(path).remove(0);
     let bytes = fs::read(&table).unwrap();
     fs::write(&table, &bytes[..bytes.len() - 1]).unwrap();
     assert!(matches!(read(path), Err(EngineError::CorruptIndex { .. })));
