@@ -136,7 +136,7 @@ fn apply_bucket(core: &Core, id: BucketId, record: &Record) -> Result<(), Engine
         RecordKind::DeleteBucket => {
             let Some(bucket) = bucket_at(core, id, record.revision)? else { return Ok(()) };
             core.catalog.remove(&bucket);
-            bucket.feed.wake();
+            bucket.feed.wake_all();
             core.cleaner.wake();
             let consumers = bucket.consumers.all();
             let gone = |consumer: &Consumer| {

@@ -264,7 +264,7 @@ fn close(core: &Core, running: &Mutex<Option<Running>>) -> Result<(), EngineErro
     core.health.close();
     let writer = threads.stop();
     for bucket in core.catalog.all() {
-        bucket.feed.wake();
+        bucket.feed.wake_all();
     }
     let finished = match writer {
         Some(writer) if !core.health.is_poisoned() => finish(core, writer),

@@ -1,10 +1,16 @@
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pleach_engine::Revision;
-use tokio::sync::watch;
+use pleach_engine::{KeyFilter, Revision};
+use tokio::sync::Notify;
 
 use crate::log::{BucketId, Frame, FrameHeader, FrameKind, Position, Record, SegmentId};
+
+mod interests;
+
+pub(crate) use interests::WatchId;
+
+use interests::Interests;
 
 /// How many bytes of recent commits a watched bucket keeps in memory for its watches.
 const RING_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -42,11 +48,12 @@ impl Logged {
 }
 
 /// The newest changes of a bucket, for the watches on it. A watch that is further behind reads the log.
+///
+/// A watch that has caught up is woken only for commits that it is about, and passes over all others without
+/// looking at them: a commit costs what the watches cost that it concerns, however many others there are.
 #[derive(Debug)]
 pub(crate) struct Feed {
     ring: Mutex<Ring>,
-    /// Changes whenever there may be something new for a watch.
-    tip: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -55,21 +62,71 @@ struct Ring {
     bytes: usize,
     /// Every commit of the bucket from here on is in `commits`.
     start: Revision,
-    watches: usize,
+    watches: HashMap<WatchId, Watching>,
+    interests: Interests,
+    /// Those to be woken for what was published.
+    waking: Vec<Arc<Notify>>,
+    next_id: WatchId,
 }
 
-/// What [`Feed::after`] found.
+/// What the ring knows of a watch.
+#[derive(Debug)]
+struct Watching {
+    filters: Vec<KeyFilter>,
+    place: Place,
+    wake: Arc<Notify>,
+}
+
+/// How far a watch is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// It takes up everything from some revision on, which it knows itself.
+    Behind,
+    /// It has seen everything, or was not concerned.
+    CaughtUp,
+    /// The first and the last change that concern it and that it has not taken up.
+    Concerned(Revision, Revision),
+}
+
+/// Someone who watches a bucket.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    id: WatchId,
+    wake: Arc<Notify>,
+}
+
+impl Watcher {
+    /// Returns once there may be something new, at once if that was so since the last time.
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+}
+
+/// What [`Feed::next`] found.
 pub(crate) enum Recent {
     /// Commits that follow, perhaps none.
     Commits(Vec<Arc<Logged>>),
-    /// The ring has moved on: read the log first, up to this revision.
-    Behind(Revision),
+    /// The ring has moved on: read the log first.
+    Behind {
+        /// Nothing before this revision is left to be seen.
+        from: Revision,
+        /// Where the ring begins.
+        ring: Revision,
+    },
 }
 
 impl Feed {
     pub(crate) fn new(start: Revision) -> Self {
-        let ring = Ring { commits: VecDeque::new(), bytes: 0, start, watches: 0 };
-        Self { ring: Mutex::new(ring), tip: watch::Sender::new(0) }
+        let ring = Ring {
+            commits: VecDeque::new(),
+            bytes: 0,
+            start,
+            watches: HashMap::new(),
+            interests: Interests::default(),
+            waking: Vec::new(),
+            next_id: WatchId::default(),
+        };
+        Self { ring: Mutex::new(ring) }
     }
 
     /// Says that the commits before `start` are to be found in the log only.
@@ -77,23 +134,30 @@ impl Feed {
         self.lock().start = start;
     }
 
-    /// Starts keeping commits for one more watch.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.lock().watches += 1;
-        self.tip.subscribe()
+    /// Starts keeping commits for one more watch, which is about keys that pass any of `filters`.
+    pub(crate) fn subscribe(&self, filters: Vec<KeyFilter>) -> Watcher {
+        let mut ring = self.lock();
+        let id = ring.next_id;
+        ring.next_id = id.next();
+        let wake = Arc::new(Notify::new());
+        ring.interests.add(id, &filters);
+        ring.watches.insert(id, Watching { filters, place: Place::Behind, wake: Arc::clone(&wake) });
+        Watcher { id, wake }
     }
 
     /// Ends what [`Feed::subscribe`] started.
-    pub(crate) fn unsubscribe(&self) {
+    pub(crate) fn unsubscribe(&self, watcher: &Watcher) {
         let mut ring = self.lock();
-        ring.watches -= 1;
-        if ring.watches == 0 {
+        if let Some(watching) = ring.watches.remove(&watcher.id) {
+            ring.interests.remove(watcher.id, &watching.filters);
+        }
+        if ring.watches.is_empty() {
             ring.clear();
         }
     }
 
     pub(crate) fn watches(&self) -> usize {
-        self.lock().watches
+        self.lock().watches.len()
     }
 
     /// What it keeps in memory.
@@ -107,7 +171,7 @@ impl Feed {
             return false;
         }
         let mut ring = self.lock();
-        if ring.watches == 0 {
+        if ring.watches.is_empty() {
             ring.start = commit.last.next();
             return false;
         }
@@ -118,22 +182,47 @@ impl Feed {
             ring.bytes -= oldest.bytes();
             ring.start = oldest.last.next();
         }
-        true
+        ring.note(commit);
+        !ring.waking.is_empty()
     }
 
-    /// Wakes the watches, so that they look at the state of the bucket and the store.
+    /// Wakes the watches that something published since the last time is about.
     pub(crate) fn wake(&self) {
-        self.tip.send_modify(|count| *count = count.wrapping_add(1));
+        let waking = std::mem::take(&mut self.lock().waking);
+        waking.iter().for_each(|watch| watch.notify_one());
     }
 
-    /// Up to `limit` commits with records at or after `from`.
-    pub(crate) fn after(&self, from: Revision, limit: usize) -> Recent {
-        let ring = self.lock();
+    /// Wakes every watch, so that it looks at the state of the bucket and the store.
+    pub(crate) fn wake_all(&self) {
+        self.lock().watches.values().for_each(|watching| watching.wake.notify_one());
+    }
+
+    /// Up to `limit` commits for a watch that has seen everything before `from`, or need not see it.
+    pub(crate) fn next(&self, watcher: &Watcher, from: Revision, limit: usize) -> Recent {
+        let mut ring = self.lock();
+        let ring = &mut *ring;
+        let Some(watching) = ring.watches.get_mut(&watcher.id) else { return Recent::Commits(Vec::new()) };
+        let (from, until) = match watching.place {
+            Place::Behind => (from, Revision::new(u64::MAX)),
+            Place::CaughtUp => return Recent::Commits(Vec::new()),
+            Place::Concerned(first, last) => (from.max(first), last),
+        };
         if from < ring.start {
-            return Recent::Behind(ring.start);
+            watching.place = Place::Behind;
+            return Recent::Behind { from, ring: ring.start };
         }
         let begin = ring.commits.partition_point(|commit| commit.last < from);
-        Recent::Commits(ring.commits.range(begin..).take(limit).cloned().collect())
+        let end = ring.commits.partition_point(|commit| commit.last < until).saturating_add(1);
+        let end = end.min(ring.commits.len()).max(begin);
+        let commits: Vec<_> = ring.commits.range(begin..end).take(limit).cloned().collect();
+        watching.place = match commits.last() {
+            Some(newest) if begin + commits.len() < end => match watching.place {
+                Place::Concerned(_, last) => Place::Concerned(newest.last.next(), last),
+                place => place,
+            },
+            _ => Place::CaughtUp,
+        };
+        Recent::Commits(commits)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
@@ -142,6 +231,24 @@ impl Feed {
 }
 
 impl Ring {
+    /// Takes note of the watches that a commit is about.
+    fn note(&mut self, commit: &Logged) {
+        let Self { watches, interests, waking, .. } = self;
+        for (_, record) in &commit.records {
+            interests.of(record.key.as_str(), &mut |id| {
+                let Some(watching) = watches.get_mut(&id) else { return };
+                watching.place = match watching.place {
+                    Place::Behind => Place::Behind,
+                    Place::Concerned(first, _) => Place::Concerned(first, record.revision),
+                    Place::CaughtUp => {
+                        waking.push(Arc::clone(&watching.wake));
+                        Place::Concerned(record.revision, record.revision)
+                    }
+                };
+            });
+        }
+    }
+
     fn clear(&mut self) {
         if let Some(newest) = self.commits.back() {
             self.start = newest.last.next();

@@ -10,11 +10,10 @@ use pleach_engine::{
     BatchPart, BucketConfig, Change, Direction, EngineError, Entry, Key, Revision, ScanQuery, Selection,
     WatchEvent, WatchQuery, WatchStart, WatchStream,
 };
-use tokio::sync::watch;
 
 use crate::catalog::Bucket;
 use crate::core::{Core, damaged_head};
-use crate::feed::Recent;
+use crate::feed::{Recent, Watcher};
 use crate::index::Head;
 use crate::log::{Frame, FrameKind, LogReader, Record, RecordKind};
 use crate::scan::{HeadScan, Step, is_live};
@@ -112,12 +111,12 @@ enum Ready {
 /// Counts as a watch of its bucket while it lives.
 struct Subscription {
     bucket: Arc<Bucket>,
-    tip: watch::Receiver<u64>,
+    watcher: Watcher,
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.bucket.feed.unsubscribe();
+        self.bucket.feed.unsubscribe(&self.watcher);
     }
 }
 
@@ -129,8 +128,8 @@ impl Watch {
         query: WatchQuery,
     ) -> Result<WatchStream, EngineError> {
         // Subscribed before the snapshot is taken: whatever comes after it stays in the ring or in the log.
-        let tip = bucket.feed.subscribe();
-        let subscription = Subscription { bucket: Arc::clone(&bucket), tip };
+        let watcher = bucket.feed.subscribe(query.filters.clone());
+        let subscription = Subscription { bucket: Arc::clone(&bucket), watcher };
         let snapshot = core.snapshots.open();
         let visible = snapshot.revision;
         let next = match query.start {
@@ -177,19 +176,18 @@ impl Watch {
 
     /// Makes at least one event ready, or waits until there may be one.
     async fn fill(&mut self) -> Result<(), EngineError> {
-        // Marked as seen before looking around, so that whatever happens after the look wakes the wait.
-        self.subscription.tip.borrow_and_update();
         self.core.health.check_open()?;
         if let Some(initial) = self.initial.take() {
             return self.fill_initial(initial).await;
         }
-        match self.subscription.bucket.feed.after(self.next, CHUNK_MAX) {
+        let Subscription { bucket, watcher } = &self.subscription;
+        match bucket.feed.next(watcher, self.next, CHUNK_MAX) {
             Recent::Commits(commits) if commits.is_empty() => {
-                if self.subscription.bucket.is_deleted() {
-                    return Err(self.subscription.bucket.not_found());
+                if bucket.is_deleted() {
+                    return Err(bucket.not_found());
                 }
-                let tip = self.subscription.tip.changed().await;
-                tip.map_err(|_| EngineError::Closed)
+                watcher.woken().await;
+                Ok(())
             }
             Recent::Commits(commits) => {
                 (self.reader, self.ahead) = (None, None);
@@ -202,7 +200,10 @@ impl Watch {
                 }
                 Ok(())
             }
-            Recent::Behind(ring) => self.fill_from_log(ring).await,
+            Recent::Behind { from, ring } => {
+                self.next = self.next.max(from);
+                self.fill_from_log(ring).await
+            }
         }
     }
 

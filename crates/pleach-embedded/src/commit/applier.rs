@@ -68,7 +68,7 @@ impl Applier {
                 }
             }
         }
-        // Once for the whole group: each of a thousand watches is woken, also those that it does not concern.
+        // Once for the whole group, of which a watch may want more than one commit.
         watched.iter().for_each(|bucket| bucket.feed.wake());
         self.answer(group);
     }

@@ -297,7 +297,7 @@ impl Stage {
         let works = Arc::into_inner(self.works).expect("nobody else at work");
         let works = works.into_inner().unwrap_or_else(PoisonError::into_inner);
         let writer = works.sequencer.run(&self.queue);
-        self.core.catalog.all().iter().for_each(|bucket| bucket.feed.wake());
+        self.core.catalog.all().iter().for_each(|bucket| bucket.feed.wake_all());
         if self.core.health.is_poisoned() { Ok(()) } else { finish(&self.core, writer) }
     }
 }
