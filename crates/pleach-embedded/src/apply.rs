@@ -9,7 +9,7 @@ use pleach_engine::{BucketConfig, BucketName, ConsumerName, EngineError, Key, Re
 use crate::catalog::{Bucket, decode_config, encode_config};
 use crate::commit::{IndexUpkeep, Moved, NoteChange};
 use crate::consumers::{Consumer, decode_info};
-use crate::core::{Core, damaged_head, op_of};
+use crate::core::{Core, damaged_head};
 use crate::feed::Logged;
 use crate::index::{Head, INLINE_BYTES_MAX, IndexChange, IndexKey, Meta, ReadAt, key_of_head, with_head_key};
 use crate::log::{BucketId, FrameKind, Position, Record, RecordKind};
@@ -89,7 +89,7 @@ fn head_after(
     record: &Record,
 ) -> Result<Option<Head>, EngineError> {
     let older_max = usize::from(config.history.get()) - 1;
-    let Some(op) = op_of(record.kind) else {
+    let Some(op) = record.kind.op() else {
         let keep = usize::from(record.payload.value.first().copied().unwrap_or(1).max(1));
         let head = core.head(bucket, &record.key, ReadAt::Newest)?;
         return Ok(head.map(|mut head| {

@@ -6,7 +6,6 @@ use bytes::{BufMut, Bytes};
 use pleach_engine::{BucketConfig, BucketInfo, BucketName, EngineError, Revision, Timestamp};
 
 use crate::consumers::Consumers;
-use crate::core::op_of;
 use crate::feed::{Feed, Logged};
 use crate::log::{BucketId, BucketSummary, take, take_u64};
 
@@ -109,7 +108,7 @@ impl Bucket {
 
     /// Notes that `logged`, if it is a commit to this bucket, is what readers see by now.
     pub(crate) fn advance(&self, logged: &Logged) {
-        let newest = logged.records.iter().rev().find(|(_, record)| op_of(record.kind).is_some());
+        let newest = logged.records.iter().rev().find(|(_, record)| record.kind.op().is_some());
         if let Some((_, record)) = newest {
             self.set_last(record.revision);
         }

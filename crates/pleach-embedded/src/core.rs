@@ -11,7 +11,7 @@ use crate::catalog::{Bucket, Catalog};
 use crate::cleaner::Usage;
 use crate::entry_cache::EntryCache;
 use crate::index::{Head, Index, IndexChange, Past, ReadAt, is_head, with_head_key};
-use crate::log::{BucketId, Log, Payload, Record, RecordKind};
+use crate::log::{BucketId, Log, Payload, Record};
 use crate::meters::Meters;
 use crate::pressure::Pressure;
 use crate::settings::Settings;
@@ -243,14 +243,15 @@ impl Core {
     /// Turns a record of a key into the entry it stands for, with its own expiry alone.
     pub(crate) fn record_entry(&self, record: Record) -> Result<Entry, EngineError> {
         let Record { kind, key, revision, time, expires, payload, .. } = record;
-        let damaged = |what: &str| EngineError::Corrupt {
-            path: self.log.directory.clone(),
-            offset: 0,
-            what: format!("the record of {key} at revision {revision} {what}"),
-        };
-        let op = op_of(kind).ok_or_else(|| damaged("is not about an entry"))?;
+        let damaged = |what: &str| self.damaged_record(revision, what);
+        let op = kind.op().ok_or_else(|| damaged("is not about an entry"))?;
         let (headers, value) = payload.into_value().ok_or_else(|| damaged("does not decompress"))?;
         Ok(Entry { key, value, revision, time, expires: expires.filter(|_| op.is_put()), op, headers })
+    }
+
+    pub(crate) fn damaged_record(&self, revision: Revision, what: &str) -> EngineError {
+        let path = self.log.directory.clone();
+        EngineError::Corrupt { path, offset: 0, what: format!("the record at revision {revision} {what}") }
     }
 
     pub(crate) fn damaged_value(&self, position: &crate::log::Position, key: &Key) -> EngineError {
@@ -265,22 +266,6 @@ impl Core {
 
 pub(crate) fn damaged_head(bucket: &Bucket, key: &str) -> EngineError {
     EngineError::CorruptIndex { what: format!("what it holds about {}/{key} is unreadable", bucket.name) }
-}
-
-/// What a record did to its key, if it is a record of a key.
-pub(crate) fn op_of(kind: RecordKind) -> Option<Op> {
-    match kind {
-        RecordKind::Put => Some(Op::Put),
-        RecordKind::Delete => Some(Op::Delete),
-        RecordKind::Purge => Some(Op::Purge),
-        RecordKind::Expire => Some(Op::Expire),
-        RecordKind::Compact
-        | RecordKind::CreateBucket
-        | RecordKind::UpdateBucket
-        | RecordKind::DeleteBucket
-        | RecordKind::SetConsumer
-        | RecordKind::DeleteConsumer => None,
-    }
 }
 
 /// Whether a put at `time` with its own expiry `expires` has expired; reads the clock only if it can have.

@@ -15,7 +15,7 @@ use crate::catalog::Bucket;
 use crate::core::{Core, damaged_head};
 use crate::feed::{Recent, Watcher};
 use crate::index::Head;
-use crate::log::{Frame, FrameKind, LogReader, Record, RecordKind};
+use crate::log::{FrameKind, LogReader, Record, RecordKind, SoundFrame, batch_part};
 use crate::scan::{HeadScan, Step, is_live};
 
 /// How many heads, or commits, a watch takes up at a time.
@@ -28,14 +28,16 @@ const CHUNK_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) struct Watch {
     core: Arc<Core>,
     subscription: Subscription,
-    query: WatchQuery,
+    query: Arc<WatchQuery>,
     /// Everything before this revision was delivered, or belongs to `initial`.
     next: Revision,
     initial: Option<Initial>,
     reader: Option<LogReader>,
     /// A chunk of the log that is being read while the one before it is delivered.
-    ahead: Option<Task<(LogReader, Result<LogChunk, EngineError>)>>,
+    ahead: Option<ReadAhead>,
     ready: VecDeque<Ready>,
+    /// What was read of the log: its records are made when they are delivered.
+    chunk: LogChunk,
     /// The configuration of the bucket, and how often it had been changed then.
     config: Option<(u64, Arc<BucketConfig>)>,
 }
@@ -60,8 +62,11 @@ impl Stream for WatchEvents {
             match &mut self.state {
                 State::Ended => return Poll::Ready(None),
                 State::Ready(watch) => {
-                    if let Some(ready) = watch.ready.pop_front() {
-                        let event = watch.deliver(ready);
+                    let event = match watch.ready.pop_front() {
+                        Some(ready) => Some(watch.deliver(ready)),
+                        None => watch.deliver_from_log(),
+                    };
+                    if let Some(event) = event {
                         if event.is_err() {
                             self.state = State::Ended;
                         }
@@ -102,10 +107,8 @@ struct Initial {
 enum Ready {
     Initial(Entry),
     InitialDone(Revision),
-    /// A change with its own expiry: what its bucket has to say is asked when it is delivered.
-    Change(Change),
-    /// A record whose value is compressed, and is decompressed only when it is delivered.
-    Compressed(Record, BatchPart),
+    /// A record of a commit of so many.
+    Record(Record, u16),
 }
 
 /// Counts as a watch of its bucket while it lives.
@@ -150,28 +153,54 @@ impl Watch {
             Initial { revision: visible, last: None, rest: None }
         });
         let (core, ready) = (Arc::clone(core), VecDeque::new());
+        let (query, chunk) = (Arc::new(query), LogChunk::default());
         let (reader, ahead, config) = (None, None, None);
-        let watch = Self { core, subscription, query, next, initial, reader, ahead, ready, config };
+        let watch = Self { core, subscription, query, next, initial, reader, ahead, ready, chunk, config };
         Ok(Box::pin(WatchEvents { state: State::Ready(Box::new(watch)) }))
     }
 
     fn deliver(&mut self, ready: Ready) -> Result<WatchEvent, EngineError> {
-        let (mut entry, batch) = match ready {
-            Ready::Initial(entry) => {
-                return Ok(WatchEvent::Change(Change { entry, batch: BatchPart::SINGLE }));
+        match ready {
+            Ready::Initial(entry) => Ok(WatchEvent::Change(Change { entry, batch: BatchPart::SINGLE })),
+            Ready::InitialDone(revision) => Ok(WatchEvent::InitialDone { revision }),
+            Ready::Record(record, size) => {
+                let index = record.index;
+                let entry = self.core.record_entry(record)?;
+                let batch = batch_part(entry.op, index, size);
+                Ok(self.deliver_change(Change { entry, batch }))
             }
-            Ready::InitialDone(revision) => return Ok(WatchEvent::InitialDone { revision }),
-            Ready::Change(Change { entry, batch }) => (entry, batch),
-            Ready::Compressed(record, batch) => (self.core.record_entry(record)?, batch),
-        };
+        }
+    }
+
+    /// Delivers the next change of what was read of the log; none if there are no more.
+    fn deliver_from_log(&mut self) -> Option<Result<WatchEvent, EngineError>> {
+        let (query, from) = (&self.query, self.chunk.from);
+        loop {
+            let frame = self.chunk.frames.front_mut()?;
+            let next = frame.next_if(|fields, revision| {
+                revision >= from && fields.kind != RecordKind::Compact && is_about(query, fields.key)
+            });
+            match next {
+                Ok(Some(change)) => return Some(Ok(self.deliver_change(change))),
+                Ok(None) => drop(self.chunk.frames.pop_front()),
+                Err(revision) => {
+                    return Some(Err(self.core.damaged_record(revision, "says what no record can")));
+                }
+            }
+        }
+    }
+
+    /// Delivers a change with the expiry that its bucket gives it now.
+    fn deliver_change(&mut self, mut change: Change) -> WatchEvent {
         let changes = self.subscription.bucket.config_changes();
         if self.config.as_ref().is_none_or(|(known, _)| *known != changes) {
             self.config = Some((changes, self.subscription.bucket.config()));
         }
+        let entry = &mut change.entry;
         if let Some((_, config)) = self.config.as_ref().filter(|_| entry.op.is_put()) {
             entry.expires = config.expiry(entry.time, entry.expires);
         }
-        Ok(WatchEvent::Change(Change { entry, batch }))
+        WatchEvent::Change(change)
     }
 
     /// Makes at least one event ready, or waits until there may be one.
@@ -192,11 +221,13 @@ impl Watch {
             Recent::Commits(commits) => {
                 (self.reader, self.ahead) = (None, None);
                 for commit in &commits {
-                    self.take_up(
-                        commit.last,
-                        commit.size,
-                        commit.records.iter().map(|(_, record)| record.clone()),
-                    )?;
+                    for (_, record) in &commit.records {
+                        let is_wanted = record.revision >= self.next && record.kind != RecordKind::Compact;
+                        if is_wanted && self.query.matches(&record.key) {
+                            self.ready.push_back(Ready::Record(record.clone(), commit.size));
+                        }
+                    }
+                    self.next = self.next.max(commit.last.next());
                 }
                 Ok(())
             }
@@ -208,7 +239,7 @@ impl Watch {
     }
 
     async fn fill_initial(&mut self, initial: Initial) -> Result<(), EngineError> {
-        let (core, query) = (Arc::clone(&self.core), self.query.clone());
+        let (core, query) = (Arc::clone(&self.core), Arc::clone(&self.query));
         let bucket = Arc::clone(&self.subscription.bucket);
         let revision = initial.revision;
         let chunk = blocking::unblock(move || initial.chunk(&core, &bucket, &query)).await?;
@@ -223,67 +254,47 @@ impl Watch {
     /// Takes up a chunk of the log, up to where the ring begins, and has the next one read meanwhile.
     async fn fill_from_log(&mut self, ring: Revision) -> Result<(), EngineError> {
         let bucket = Arc::clone(&self.subscription.bucket);
-        let new = || LogReader::of_bucket(&self.core.log, bucket.id, self.next);
-        let ahead = self.ahead.take();
-        let (reader, chunk) = match ahead {
-            Some(ahead) => ahead.await,
-            None => read_ahead(self.reader.take().unwrap_or_else(new), ring).await,
+        let ahead = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => {
+                let new = || LogReader::of_bucket(&self.core.log, bucket.id, self.next);
+                let reader = self.reader.take().unwrap_or_else(new);
+                read_ahead(reader, self.next, ring)
+            }
         };
+        let (reader, chunk) = ahead.await;
         // After it was read: changes are cleaned out of the log only after the floor was raised above them.
         let oldest = bucket.feed_floor();
         if self.next < oldest {
             return Err(EngineError::Compacted { oldest });
         }
         let chunk = chunk?;
+        self.next = self.next.max(chunk.next);
         // One that has seen more than readers may see is of no use: what it passed over comes again.
         let reader = Some(reader).filter(|reader| reader.reached() <= chunk.until);
         match reader {
-            Some(reader) if chunk.next < ring => self.ahead = Some(read_ahead(reader, ring)),
+            Some(reader) if chunk.next < ring => self.ahead = Some(read_ahead(reader, self.next, ring)),
             reader => self.reader = reader,
         }
-        for frame in chunk.frames {
-            let (last, size) = (frame.header.last(), frame.header.size);
-            self.take_up(last, size, frame.records.into_iter().map(|(_, record)| record))?;
-        }
-        self.next = self.next.max(chunk.next);
-        Ok(())
-    }
-
-    /// Makes the changes of a commit of `size` records ready that the watch is about.
-    fn take_up(
-        &mut self,
-        last: Revision,
-        size: u16,
-        records: impl Iterator<Item = Record>,
-    ) -> Result<(), EngineError> {
-        for record in records {
-            if record.revision < self.next
-                || record.kind == RecordKind::Compact
-                || !self.query.matches(&record.key)
-            {
-                continue;
-            }
-            let batch = match record.kind {
-                // Expiries are logged together for speed; nobody committed them together.
-                RecordKind::Expire => BatchPart::SINGLE,
-                _ => BatchPart { index: record.index, size },
-            };
-            self.ready.push_back(match record.payload.raw_len {
-                Some(_) => Ready::Compressed(record, batch),
-                None => Ready::Change(Change { entry: self.core.record_entry(record)?, batch }),
-            });
-        }
-        self.next = self.next.max(last.next());
+        self.chunk = chunk;
         Ok(())
     }
 }
 
+/// A chunk of the log that is being read.
+type ReadAhead = Task<(LogReader, Result<LogChunk, EngineError>)>;
+
 /// Begins to read a chunk of the log.
-fn read_ahead(mut reader: LogReader, until: Revision) -> Task<(LogReader, Result<LogChunk, EngineError>)> {
+fn read_ahead(mut reader: LogReader, from: Revision, until: Revision) -> ReadAhead {
     blocking::unblock(move || {
-        let chunk = LogChunk::read(&mut reader, until);
+        let chunk = LogChunk::read(&mut reader, from, until);
         (reader, chunk)
     })
+}
+
+/// Whether a watch is about a key. One that cannot be a key is damage, which must not be passed over.
+fn is_about(query: &WatchQuery, key: &[u8]) -> bool {
+    query.filters.is_empty() || std::str::from_utf8(key).map_or(true, |key| query.matches_text(key))
 }
 
 /// Some of what is there when a watch begins.
@@ -348,8 +359,11 @@ impl Initial {
 }
 
 /// Some commits of the log.
+#[derive(Default)]
 struct LogChunk {
-    frames: Vec<Frame>,
+    frames: VecDeque<SoundFrame>,
+    /// Everything before this revision was delivered before.
+    from: Revision,
     /// Readers saw everything before this revision when it was read.
     until: Revision,
     /// Everything of the bucket before this revision was read.
@@ -357,11 +371,11 @@ struct LogChunk {
 }
 
 impl LogChunk {
-    fn read(reader: &mut LogReader, until: Revision) -> Result<Self, EngineError> {
-        let mut chunk = Self { frames: Vec::new(), until, next: reader.reached() };
+    fn read(reader: &mut LogReader, from: Revision, until: Revision) -> Result<Self, EngineError> {
+        let mut chunk = Self { frames: VecDeque::new(), from, until, next: reader.reached() };
         let mut bytes = 0;
         while bytes < CHUNK_BYTES_MAX && chunk.next < until {
-            let Some((_, frame)) = reader.next()? else {
+            let Some(frame) = reader.next_sound()? else {
                 chunk.next = reader.reached().min(until);
                 if chunk.next >= until {
                     break;
@@ -378,7 +392,7 @@ impl LogChunk {
             bytes += usize::try_from(frame.header.frame_len()).unwrap_or(usize::MAX);
             chunk.next = reader.reached();
             if frame.header.kind == FrameKind::Commit {
-                chunk.frames.push(frame);
+                chunk.frames.push_back(frame);
             }
         }
         Ok(chunk)

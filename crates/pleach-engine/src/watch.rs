@@ -47,7 +47,12 @@ impl WatchQuery {
 
     /// Whether changes of `key` are to be delivered.
     pub fn matches(&self, key: &Key) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| filter.matches(key))
+        self.matches_text(key.as_str())
+    }
+
+    /// Whether changes of the key with this text are to be delivered.
+    pub fn matches_text(&self, key: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|filter| filter.matches_text(key))
     }
 }
 

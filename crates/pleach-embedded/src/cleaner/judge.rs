@@ -6,7 +6,7 @@ use pleach_engine::{EngineError, Key, Revision, Timestamp};
 use super::retention::Retention;
 use crate::catalog::Bucket;
 use crate::consumers::Consumer;
-use crate::core::{Core, has_expired, op_of};
+use crate::core::{Core, has_expired};
 use crate::index::{Head, IndexKey, ReadAt};
 use crate::log::{BucketId, FrameHeader, FrameKind, Record, RecordKind, SegmentId};
 use crate::snapshots::Snapshot;
@@ -65,7 +65,7 @@ impl Judge {
     }
 
     fn of_key(&self, segment: SegmentId, bucket: &Bucket, record: &Record) -> Result<Verdict, EngineError> {
-        if op_of(record.kind).is_some() && !record.faded && self.is_kept(bucket, record)? {
+        if record.kind.op().is_some() && !record.faded && self.is_kept(bucket, record)? {
             return Ok(Verdict::Keep);
         }
         if record.kind.is_shadow() && self.is_needed_as_shadow(segment, record) {
@@ -129,7 +129,7 @@ impl Judge {
         now: Timestamp,
     ) -> Result<bool, EngineError> {
         let config = bucket.config();
-        let is_marker = op_of(record.kind).is_some_and(|op| !op.is_put()) && !record.faded;
+        let is_marker = record.kind.op().is_some_and(|op| !op.is_put()) && !record.faded;
         let is_old = config.marker_ttl.is_some_and(|ttl| record.time.saturating_add(ttl) <= now);
         if !is_marker || !is_old {
             return Ok(false);

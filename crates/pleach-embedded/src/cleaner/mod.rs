@@ -23,7 +23,7 @@ use pleach_engine::{EngineError, Revision};
 use tokio::sync::oneshot;
 
 use crate::commit::{IndexUpkeep, Moved, Request};
-use crate::core::{Core, op_of};
+use crate::core::Core;
 use crate::index::INLINE_BYTES_MAX;
 use crate::log::{Footer, FrameKind, FrameSummary, Position, Segment, SegmentFrames, SegmentId};
 use judge::{CleanSince, Judge};
@@ -416,7 +416,7 @@ impl Cleaner {
             let has_history = bucket.config().history.get() > 1;
             for (offset, record) in frame.records {
                 let is_read = has_history || record.payload.encoded_len() > INLINE_BYTES_MAX;
-                if op_of(record.kind).is_some() && !record.faded && is_read {
+                if record.kind.op().is_some() && !record.faded && is_read {
                     let len = u32::try_from(record.encoded_len()).unwrap_or(u32::MAX);
                     let position = Position { segment: new.id(), offset, len };
                     let (bucket, revision) = (frame.header.bucket, record.revision);

@@ -420,7 +420,7 @@ impl Sequencer {
     pub(super) fn append(&mut self, kind: FrameKind, bucket: BucketId, records: Vec<Record>) -> Arc<Logged> {
         let positions = self.writer.append(kind, bucket, &records);
         for record in &records {
-            if let Some(op) = crate::core::op_of(record.kind) {
+            if let Some(op) = record.kind.op() {
                 let (revision, time, expires) = (record.revision, record.time, record.expires);
                 self.overlay.insert(bucket, &record.key, Newest { op, revision, time, expires });
             }

@@ -10,8 +10,8 @@ use super::report::{DAMAGES_LISTED_MAX, Damage, LogReport, Progress, RevisionRan
 use crate::catalog::decode_config;
 use crate::disk::{Disk, RealDisk, io_error};
 use crate::log::{
-    Binding, BucketId, BucketSummary, Footer, Frame, FrameHeader, FrameKind, FrameSummary, RecordKind,
-    SegmentId, StoreId,
+    Binding, BucketId, BucketSummary, Footer, Frame, FrameHeader, FrameKind, FrameSummary, FromBody,
+    RecordKind, SegmentId, StoreId,
 };
 
 /// What is done with each sound frame of a segment.
@@ -450,7 +450,7 @@ fn read_frame(
     let bytes = file.at(offset, len)?;
     let end = FrameHeader::BYTES + header.body_len as usize;
     let body = (end <= bytes.len()).then(|| bytes.slice(FrameHeader::BYTES..end));
-    Ok(body.and_then(|body| Frame::decode(header, &body, binding, offset)))
+    Ok(body.and_then(|body| Frame::from_body(header, &body, binding, offset)))
 }
 
 /// What is wrong, and what the disk said about it.

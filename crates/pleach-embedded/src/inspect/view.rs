@@ -10,7 +10,6 @@ use super::report::{IndexCheck, LOST_KEYS_LISTED_MAX, Progress, Step};
 use super::scan::scan;
 use crate::catalog::{Bucket, decode_config};
 use crate::consumers::{Consumer, decode_info};
-use crate::core::op_of;
 use crate::disk::{RealDisk, io_error};
 use crate::file_pool::{FilePool, OPEN_FILES_MAX};
 use crate::index::{
@@ -219,7 +218,7 @@ impl<'a> Comparison<'a> {
             if record.faded && record.kind == RecordKind::Purge {
                 self.absent.remove(&(bucket, record.key.clone()));
             }
-            if op_of(record.kind).is_none() || record.faded {
+            if record.kind.op().is_none() || record.faded {
                 continue;
             }
             let len = u32::try_from(record.encoded_len()).unwrap_or(u32::MAX);
@@ -377,7 +376,7 @@ fn fits(head: &Head, record: &Record) -> bool {
     let inline = record.payload.encoded_len() <= INLINE_BYTES_MAX;
     let same_payload =
         if inline { head.payload == record.payload } else { head.payload.headers == record.payload.headers };
-    Some(head.op) == op_of(record.kind)
+    Some(head.op) == record.kind.op()
         && (head.time, head.expires) == (record.time, record.expires)
         && head.inline == inline
         && same_payload

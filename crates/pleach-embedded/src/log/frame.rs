@@ -1,8 +1,8 @@
 use bytes::{BufMut, Bytes};
-use pleach_engine::Revision;
+use pleach_engine::{BatchPart, Change, Op, Revision};
 
 use super::footer::Footer;
-use super::record::Record;
+use super::record::{Record, RecordFields};
 use super::{Binding, BucketId};
 
 /// What a frame holds. The codes are on disk: they are only ever added to.
@@ -140,25 +140,117 @@ impl Frame {
         to.resize(start + padded(to.len() - start), 0);
         (header, places)
     }
+}
 
-    /// Reads the records of a frame whose header has been read. None means that the bytes are damaged.
-    pub(crate) fn decode(header: FrameHeader, body: &Bytes, binding: Binding, offset: u64) -> Option<Self> {
+/// What can be made of the body of a frame whose header has been read.
+pub(crate) trait FromBody: Sized {
+    /// None means that the bytes are damaged.
+    fn from_body(header: FrameHeader, body: &Bytes, binding: Binding, offset: u64) -> Option<Self>;
+}
+
+impl FromBody for Frame {
+    fn from_body(header: FrameHeader, body: &Bytes, binding: Binding, offset: u64) -> Option<Self> {
         if header.kind == FrameKind::Footer {
             let place = offset + FrameHeader::BYTES as u64;
             Footer::decode(body, binding.of(place, header.first))?;
             return Some(Self { header, records: Vec::new() });
         }
         let mut records = Vec::with_capacity(header.records.into());
-        let mut place = offset + FrameHeader::BYTES as u64;
-        let mut rest = &body[..];
-        while !rest.is_empty() {
-            let (bytes, after) = rest.split_at_checked(Record::peek_len(rest)?)?;
-            let revision = Revision::new(header.first.get().checked_add(Record::peek_index(rest)?.into())?);
+        for part in Parts::of(&header, body, offset) {
+            let (place, bytes, revision) = part?;
             records.push((place, Record::decode_in(body, bytes, revision, binding.of(place, revision))?));
-            place += bytes.len() as u64;
-            rest = after;
         }
         (records.len() == usize::from(header.records)).then_some(Self { header, records })
+    }
+}
+
+/// A frame of records whose checksums are right, and whose records are made one at a time: for whoever wants few of
+/// them, or on another thread than that which read them.
+#[derive(Debug)]
+pub(crate) struct SoundFrame {
+    pub(crate) header: FrameHeader,
+    body: Bytes,
+    /// How many bytes of the body have been passed.
+    passed: usize,
+}
+
+impl FromBody for SoundFrame {
+    fn from_body(header: FrameHeader, body: &Bytes, binding: Binding, offset: u64) -> Option<Self> {
+        let mut count = 0;
+        for part in Parts::of(&header, body, offset) {
+            let (place, bytes, revision) = part?;
+            RecordFields::check(bytes, binding.of(place, revision))?;
+            count += 1;
+        }
+        (count == header.records).then(|| Self { header, body: body.clone(), passed: 0 })
+    }
+}
+
+impl SoundFrame {
+    /// The change that the next record makes that is `wanted`, without the expiry that its bucket gives it; none if
+    /// there are no more. An error is a record that says what none can.
+    pub(crate) fn next_if(
+        &mut self,
+        wanted: impl Fn(&RecordFields<'_>, Revision) -> bool,
+    ) -> Result<Option<Change>, Revision> {
+        let rest = &self.body[self.passed..];
+        for part in Parts::of(&self.header, rest, 0) {
+            let (_, bytes, revision) = part.ok_or(self.header.first)?;
+            self.passed += bytes.len();
+            let fields = RecordFields::parse(bytes).ok_or(revision)?;
+            if wanted(&fields, revision) {
+                let (entry, index) = fields.entry(&self.body, revision).ok_or(revision)?;
+                let batch = batch_part(entry.op, index, self.header.size);
+                return Ok(Some(Change { entry, batch }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The place of a change in a batch of `size`.
+pub(crate) fn batch_part(op: Op, index: u16, size: u16) -> BatchPart {
+    match op {
+        // Expiries are logged together for speed; nobody committed them together.
+        Op::Expire => BatchPart::SINGLE,
+        _ => BatchPart { index, size },
+    }
+}
+
+/// The bytes of the records of a frame, with the place and the revision of each. None is what no record can be.
+struct Parts<'a> {
+    first: Revision,
+    place: u64,
+    rest: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn of(header: &FrameHeader, body: &'a [u8], offset: u64) -> Self {
+        Self { first: header.first, place: offset + FrameHeader::BYTES as u64, rest: body }
+    }
+
+    fn split(&mut self) -> Option<(u64, &'a [u8], Revision)> {
+        let (bytes, after) = self.rest.split_at_checked(Record::peek_len(self.rest)?)?;
+        let revision = Revision::new(self.first.get().checked_add(Record::peek_index(bytes)?.into())?);
+        let place = self.place;
+        self.place += bytes.len() as u64;
+        self.rest = after;
+        Some((place, bytes, revision))
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Option<(u64, &'a [u8], Revision)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let part = self.split();
+        if part.is_none() {
+            self.rest = &[];
+        }
+        Some(part)
     }
 }
 

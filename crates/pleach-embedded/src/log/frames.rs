@@ -3,7 +3,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pleach_engine::{EngineError, Revision};
 
-use super::frame::{Frame, FrameHeader};
+use super::frame::{Frame, FrameHeader, FromBody};
 use super::segment::Segment;
 
 /// How much of a segment is read at a time.
@@ -52,10 +52,10 @@ impl SegmentFrames {
 
     /// Where the next frame begins, its header, and the frame itself if it is `wanted`; none at the end.
     #[allow(clippy::type_complexity, reason = "three things about one frame, taken apart at once")]
-    pub(crate) fn next_if(
+    pub(crate) fn next_if<T: FromBody>(
         &mut self,
         wanted: impl FnOnce(&FrameHeader) -> bool,
-    ) -> Result<Option<(u64, FrameHeader, Option<Frame>)>, EngineError> {
+    ) -> Result<Option<(u64, FrameHeader, Option<T>)>, EngineError> {
         if self.is_at_end() {
             return Ok(None);
         }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use pleach_engine::{EngineError, Key, Revision};
 
 pub(crate) use footer::{BucketSummary, Footer, FrameSummary};
-pub(crate) use frame::{FRAME_ALIGNMENT, Frame, FrameHeader, FrameKind};
+pub(crate) use frame::{FRAME_ALIGNMENT, Frame, FrameHeader, FrameKind, FromBody, SoundFrame, batch_part};
 pub(crate) use frames::SegmentFrames;
 pub(crate) use gather::Wanted;
 pub(crate) use reader::LogReader;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use pleach_engine::{EngineError, Revision};
 
-use super::frame::{Frame, FrameHeader, FrameKind};
+use super::frame::{Frame, FrameHeader, FrameKind, FromBody, SoundFrame};
 use super::frames::SegmentFrames;
 use super::segment::Segment;
 use super::{BucketId, Log, SegmentId};
@@ -43,6 +43,15 @@ impl LogReader {
     /// The next frame with records or a revision of its own, and its segment; none at the end of what has
     /// been written so far: asking again later goes on there.
     pub(crate) fn next(&mut self) -> Result<Option<(SegmentId, Frame)>, EngineError> {
+        self.next_as()
+    }
+
+    /// The same, of which the records are yet to be made.
+    pub(crate) fn next_sound(&mut self) -> Result<Option<SoundFrame>, EngineError> {
+        Ok(self.next_as()?.map(|(_, frame)| frame))
+    }
+
+    fn next_as<T: FromBody>(&mut self) -> Result<Option<(SegmentId, T)>, EngineError> {
         loop {
             let Some(frames) = &mut self.frames else {
                 self.seek();
@@ -83,7 +92,7 @@ impl LogReader {
     }
 
     /// Takes account of a frame that was found, and hands it on if it was wanted.
-    fn pass(&mut self, found: Option<(u64, FrameHeader, Option<Frame>)>) -> Option<Frame> {
+    fn pass<T>(&mut self, found: Option<(u64, FrameHeader, Option<T>)>) -> Option<T> {
         let (_, header, frame) = found?;
         if has_revision(&header) {
             self.reached = self.reached.max(header.last().next());

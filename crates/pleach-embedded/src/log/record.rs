@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes};
-use pleach_engine::{Headers, Key, Revision, Timestamp};
+use pleach_engine::{Entry, Headers, Key, Op, Revision, Timestamp};
 
 use crate::fields::Fields;
 
@@ -39,6 +39,22 @@ impl RecordKind {
     /// Whether it is a change that watches see.
     pub(crate) fn is_change(self) -> bool {
         matches!(self, Self::Put | Self::Delete | Self::Purge | Self::Expire)
+    }
+
+    /// What it does to its key, if it is about a key.
+    pub(crate) fn op(self) -> Option<Op> {
+        match self {
+            Self::Put => Some(Op::Put),
+            Self::Delete => Some(Op::Delete),
+            Self::Purge => Some(Op::Purge),
+            Self::Expire => Some(Op::Expire),
+            Self::Compact
+            | Self::CreateBucket
+            | Self::UpdateBucket
+            | Self::DeleteBucket
+            | Self::SetConsumer
+            | Self::DeleteConsumer => None,
+        }
     }
 
     fn from_code(code: u8) -> Option<Self> {
@@ -108,8 +124,7 @@ impl Payload {
     /// The value itself, or none if the stored bytes do not decompress to what they say.
     pub(crate) fn into_value(self) -> Option<(Headers, Bytes)> {
         let Some(raw_len) = self.raw_len else { return Some((self.headers, self.value)) };
-        let raw = lz4_flex::block::decompress(&self.value, raw_len as usize).ok()?;
-        (raw.len() == raw_len as usize).then(|| (self.headers, raw.into()))
+        Some((self.headers, decompress(&self.value, raw_len)?))
     }
 
     pub(crate) fn flags(&self) -> u8 {
@@ -155,10 +170,16 @@ impl Payload {
 
     /// Reads what [`Payload::encode`] wrote, which is all that is left of `fields`; `value` makes the value.
     pub(crate) fn decode<'a>(
-        mut fields: Fields<'a>,
+        fields: Fields<'a>,
         flags: u8,
         value: impl FnOnce(&'a [u8]) -> Bytes,
     ) -> Option<Self> {
+        let (headers, raw_len, bytes) = Self::parse(fields, flags)?;
+        Some(Self { headers, value: value(bytes), raw_len })
+    }
+
+    /// The headers, how long the value is if it is compressed, and the value as stored.
+    fn parse(mut fields: Fields<'_>, flags: u8) -> Option<(Headers, Option<u32>, &[u8])> {
         let mut headers = Headers::new();
         if flags & FLAG_HEADERS != 0 {
             let len = usize::from(fields.u16()?);
@@ -175,8 +196,14 @@ impl Payload {
         if raw_len.is_some_and(|len| len > super::VALUE_BYTES_MAX) {
             return None;
         }
-        Some(Self { headers, value: value(fields.0), raw_len })
+        Some((headers, raw_len, fields.0))
     }
+}
+
+/// The value of so many bytes that `stored` is, or none if it is not.
+fn decompress(stored: &[u8], raw_len: u32) -> Option<Bytes> {
+    let raw = lz4_flex::block::decompress(stored, raw_len as usize).ok()?;
+    (raw.len() == raw_len as usize).then(|| raw.into())
 }
 
 /// A record of the log, as it is stored.
@@ -259,17 +286,14 @@ impl Record {
 
     /// Reads a record that fills `bytes`, a part of `owner`, with which the value shares memory.
     pub(crate) fn decode_in(owner: &Bytes, bytes: &[u8], revision: Revision, binding: u32) -> Option<Self> {
-        let fields = RecordFields::parse(bytes, binding)?;
-        let key = Key::parse_reserved(std::str::from_utf8(fields.key).ok()?).ok()?;
-        let payload = Payload::decode(fields.payload, fields.flags, |value| owner.slice_ref(value))?;
-        let RecordFields { kind, time, index, flags, expires, .. } = fields;
-        let faded = flags & FLAG_FADED != 0;
-        Some(Self { kind, key, revision, time, expires, payload, index, faded })
+        RecordFields::check(bytes, binding)?;
+        RecordFields::parse(bytes)?.record(owner, revision)
     }
 
     /// Reads the payload alone of a record that fills `bytes` and must be of `key`. None means damage.
     pub(crate) fn decode_payload(bytes: &Bytes, key: &Key, binding: u32) -> Option<Payload> {
-        let fields = RecordFields::parse(bytes, binding)?;
+        RecordFields::check(bytes, binding)?;
+        let fields = RecordFields::parse(bytes)?;
         if fields.key != key.as_bytes() {
             return None;
         }
@@ -278,27 +302,31 @@ impl Record {
 }
 
 /// The parts of a record, still in its bytes.
-struct RecordFields<'a> {
-    kind: RecordKind,
+pub(crate) struct RecordFields<'a> {
+    pub(crate) kind: RecordKind,
+    pub(crate) key: &'a [u8],
     time: Timestamp,
     index: u16,
     flags: u8,
     expires: Option<Timestamp>,
-    key: &'a [u8],
     payload: Fields<'a>,
 }
 
 impl<'a> RecordFields<'a> {
-    fn parse(bytes: &'a [u8], binding: u32) -> Option<Self> {
+    /// Whether a record that fills `bytes` has the right length and checksum.
+    pub(crate) fn check(bytes: &[u8], binding: u32) -> Option<()> {
         if Record::peek_len(bytes)? != bytes.len() {
             return None;
         }
         let mut fields = Fields(bytes);
         let checksum = fields.u32()?;
-        if checksum != crc32fast::hash(fields.0) ^ binding {
-            return None;
-        }
-        fields.u32()?;
+        (checksum == crc32fast::hash(fields.0) ^ binding).then_some(())
+    }
+
+    /// Takes apart the bytes of a record that were checked.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        (fields.u32()?, fields.u32()?);
         let time = Timestamp::from_micros(fields.u64()?);
         let index = fields.u16()?;
         let kind = RecordKind::from_code(fields.u8()?)?;
@@ -307,7 +335,31 @@ impl<'a> RecordFields<'a> {
         let expires = if flags & FLAG_EXPIRES == 0 { None } else { Some(fields.u64()?) };
         let key = fields.take(key_len.into())?;
         let expires = expires.map(Timestamp::from_micros);
-        Some(Self { kind, time, index, flags, expires, key, payload: fields })
+        Some(Self { kind, key, time, index, flags, expires, payload: fields })
+    }
+
+    /// The entry that it is about, with the expiry that it has itself, and its place in its batch. The value shares
+    /// memory with `owner`, of which its bytes are a part.
+    pub(crate) fn entry(self, owner: &Bytes, revision: Revision) -> Option<(Entry, u16)> {
+        let Self { kind, key, time, index, flags, expires, payload } = self;
+        let op = kind.op()?;
+        let key = Key::parse_reserved(std::str::from_utf8(key).ok()?).ok()?;
+        let (headers, raw_len, stored) = Payload::parse(payload, flags)?;
+        let value = match raw_len {
+            None => owner.slice_ref(stored),
+            Some(raw_len) => decompress(stored, raw_len)?,
+        };
+        let expires = expires.filter(|_| op.is_put());
+        Some((Entry { key, value, revision, time, expires, op, headers }, index))
+    }
+
+    /// The record; its value shares memory with `owner`, of which its bytes are a part.
+    pub(crate) fn record(self, owner: &Bytes, revision: Revision) -> Option<Record> {
+        let key = Key::parse_reserved(std::str::from_utf8(self.key).ok()?).ok()?;
+        let payload = Payload::decode(self.payload, self.flags, |value| owner.slice_ref(value))?;
+        let Self { kind, time, index, flags, expires, .. } = self;
+        let faded = flags & FLAG_FADED != 0;
+        Some(Record { kind, key, revision, time, expires, payload, index, faded })
     }
 }
 

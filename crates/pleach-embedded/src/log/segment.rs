@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use pleach_engine::{EngineError, Revision};
 
 use super::footer::Footer;
-use super::frame::{Frame, FrameHeader};
+use super::frame::{FrameHeader, FromBody};
 use super::writer::WriteError;
 use super::{Binding, SegmentId, StoreId};
 use crate::disk::{Disk, DiskFile, io_error};
@@ -288,13 +288,13 @@ impl Segment {
     }
 
     /// Reads the frame at `offset` from `bytes`, which were read there. None if they hold no whole, sound frame.
-    pub(crate) fn frame_in(&self, bytes: &Bytes, offset: u64) -> Option<Frame> {
+    pub(crate) fn frame_in<T: FromBody>(&self, bytes: &Bytes, offset: u64) -> Option<T> {
         let header = FrameHeader::decode(bytes, self.binding().of(offset, Revision::ZERO))?;
         let end = FrameHeader::BYTES.checked_add(header.body_len as usize)?;
         if end > bytes.len() {
             return None;
         }
-        Frame::decode(header, &bytes.slice(FrameHeader::BYTES..end), self.binding(), offset)
+        T::from_body(header, &bytes.slice(FrameHeader::BYTES..end), self.binding(), offset)
     }
 
     pub(crate) fn damaged(&self, offset: u64, what: impl Into<String>) -> EngineError {

@@ -121,7 +121,7 @@ impl Tail {
 
 fn frame_at(segment: &Segment, bytes: &Bytes, offset: u64) -> Option<Frame> {
     let start = usize::try_from(offset - segment.header.len()).ok()?;
-    let frame = segment.frame_in(&bytes.slice(start.min(bytes.len())..), offset)?;
+    let frame: Frame = segment.frame_in(&bytes.slice(start.min(bytes.len())..), offset)?;
     // A frame counts only with its padding, so that the next one begins where it should.
     (start as u64 + frame.header.frame_len() <= bytes.len() as u64).then_some(frame)
 }

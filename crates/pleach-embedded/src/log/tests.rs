@@ -83,7 +83,7 @@ fn decode(bytes: &[u8], salt: u64, offset: u64) -> Option<Frame> {
     let header = FrameHeader::decode(&bytes, binding.of(offset, Revision::ZERO))?;
     let end = FrameHeader::BYTES + header.body_len as usize;
     (end <= bytes.len())
-        .then(|| Frame::decode(header, &bytes.slice(FrameHeader::BYTES..end), binding, offset))?
+        .then(|| Frame::from_body(header, &bytes.slice(FrameHeader::BYTES..end), binding, offset))?
 }
 
 pub(super) fn put(at: u64, index: u16) -> Record {
@@ -184,7 +184,7 @@ proptest! {
         let _ = Payload::decode(Fields(&bytes), flags, Bytes::copy_from_slice).map(Payload::into_value);
         let _ = SegmentHeader::decode(&bytes, Path::new("x"));
         let header = FrameHeader { records: small[0], ..header(FrameKind::Commit, fields[1], 0, small[1]) };
-        let _ = Frame::decode(header, &bytes, binding, 64);
+        let _ = Frame::from_body(header, &bytes, binding, 64);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use super::ask::{Ask, Asked, Outcome};
 use super::state::{Event, State, What};
 use crate::catalog::decode_config;
 use crate::consumers::decode_info;
-use crate::core::op_of;
 use crate::log::{BucketId, Frame, FrameKind, Record, RecordKind};
 
 /// What the store must hold: everything that was acknowledged, in order, and what nobody knows about.
@@ -203,7 +202,7 @@ impl Truth {
 }
 
 fn entry_of(record: Record) -> Entry {
-    let op = op_of(record.kind).expect("a record of a key");
+    let op = record.kind.op().expect("a record of a key");
     let (headers, value) = record.payload.into_value().expect("a sound value");
     let (key, revision, time, expires) = (record.key, record.revision, record.time, record.expires);
     Entry { key, value, revision, time, expires, op, headers }
