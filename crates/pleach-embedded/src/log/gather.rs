@@ -1,8 +1,8 @@
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pleach_engine::{EngineError, Key, Revision};
 
 use super::record::{Payload, Record};
@@ -18,6 +18,9 @@ const RUN_BYTES_MAX: u64 = 128 * 1024;
 /// From so many reads on, another thread helps: each is a call of the operating system that waits for memory.
 const RUNS_SHARED_MIN: usize = 24;
 
+/// So much memory is shared by values that were read together: whoever keeps one of them keeps it all.
+const BUFFER_BYTES: usize = 16 * 1024;
+
 /// Whoever reads takes so many at a time.
 const RUNS_TAKEN: usize = 8;
 
@@ -32,47 +35,40 @@ pub(crate) struct Wanted {
 /// Payloads that are being read, by all who help.
 struct Gathering {
     wanted: Vec<Wanted>,
-    /// Numbers of records in the order in which they lie, in runs that are read together.
-    runs: Vec<Vec<usize>>,
-    /// The first run that nobody has taken.
-    next: AtomicUsize,
+    /// Numbers of records in the order in which they lie.
+    order: Vec<usize>,
+    /// Parts of `order` that are read together.
+    runs: Vec<Range<usize>>,
+    /// The runs that nobody has taken.
+    left: Mutex<Range<usize>>,
     done: Mutex<Done>,
 }
 
-#[derive(Default)]
 struct Done {
-    found: Vec<(usize, Option<Payload>)>,
+    /// For each that was wanted, its payload, or none where it was cleaned away.
+    found: Vec<Option<Payload>>,
     runs: usize,
     failed: Option<EngineError>,
+}
+
+/// Where someone who helps takes runs from: those who do not meet do not wait for each other.
+#[derive(Clone, Copy)]
+enum End {
+    Front,
+    Back,
 }
 
 impl Log {
     /// Reads the payloads of several records, those that lie next to each other together; none where a record was
     /// cleaned away, because nobody needed it any more.
     pub(crate) fn gather(self: &Arc<Self>, wanted: Vec<Wanted>) -> Result<Vec<Option<Payload>>, EngineError> {
-        let count = wanted.len();
-        let gathering = Gathering::new(wanted);
-        let mut found = if gathering.runs.len() < RUNS_SHARED_MIN {
-            let mut found = Vec::with_capacity(count);
-            gathering.runs.iter().try_for_each(|run| self.read_run(&gathering.wanted, run, &mut found))?;
-            found
-        } else {
-            self.gather_with_help(gathering)?
-        };
-        found.sort_unstable_by_key(|(number, _)| *number);
-        Ok(found.into_iter().map(|(_, payload)| payload).collect())
-    }
-
-    /// Two take runs in turn until there are none left. Whoever helps may come late or never: what it has not begun
-    /// is done here.
-    fn gather_with_help(
-        self: &Arc<Self>,
-        gathering: Gathering,
-    ) -> Result<Vec<(usize, Option<Payload>)>, EngineError> {
-        let gathering = Arc::new(gathering);
-        let (log, shared) = (Arc::clone(self), Arc::clone(&gathering));
-        blocking::unblock(move || log.take_runs(&shared)).detach();
-        self.take_runs(&gathering);
+        let gathering = Arc::new(Gathering::new(wanted));
+        if gathering.runs.len() >= RUNS_SHARED_MIN {
+            let (log, shared) = (Arc::clone(self), Arc::clone(&gathering));
+            blocking::unblock(move || log.take_runs(&shared, End::Back)).detach();
+        }
+        // Whoever helps may come late or never: what it has not begun is done here.
+        self.take_runs(&gathering, End::Front);
         loop {
             let mut done = gathering.done.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(error) = done.failed.take() {
@@ -87,50 +83,23 @@ impl Log {
         }
     }
 
-    fn take_runs(&self, gathering: &Gathering) {
-        loop {
-            let first = gathering.next.fetch_add(RUNS_TAKEN, Ordering::AcqRel);
-            let Some(runs) = gathering.runs.get(first..) else { return };
-            let runs = &runs[..runs.len().min(RUNS_TAKEN)];
-            if runs.is_empty() {
-                return;
-            }
-            let mut found = Vec::new();
-            let read = || runs.iter().try_for_each(|run| self.read_run(&gathering.wanted, run, &mut found));
+    fn take_runs(&self, gathering: &Gathering, end: End) {
+        let mut reading = Reading { log: self, segment: None, buffer: BytesMut::new(), found: Vec::new() };
+        while let Some(runs) = gathering.take(end) {
+            let count = runs.len();
+            let read = || gathering.runs[runs].iter().try_for_each(|run| reading.run(gathering, run));
             // Whoever waits must hear of it whatever happens.
             let read = catch_unwind(AssertUnwindSafe(read))
                 .unwrap_or_else(|_| Err(EngineError::Bug { what: "reading values panicked".into() }));
             let mut done = gathering.done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.runs += runs.len();
-            done.found.append(&mut found);
+            done.runs += count;
+            for (number, payload) in reading.found.drain(..) {
+                done.found[number] = payload;
+            }
             if let Err(error) = read {
                 done.failed = Some(error);
             }
         }
-    }
-
-    /// Reads one run.
-    fn read_run(
-        &self,
-        wanted: &[Wanted],
-        run: &[usize],
-        found: &mut Vec<(usize, Option<Payload>)>,
-    ) -> Result<(), EngineError> {
-        let Some(first) = run.first().map(|number| wanted[*number].position) else { return Ok(()) };
-        let (start, segment) = (first.offset, self.segment(first.segment));
-        let end = run.iter().map(|number| end(wanted[*number].position)).max().unwrap_or(start);
-        let len = usize::try_from(end - start).unwrap_or(usize::MAX);
-        let read = segment.as_ref().and_then(|segment| Some((segment, segment.read(start, len).ok()?)));
-        for number in run {
-            let one = &wanted[*number];
-            let payload = match &read {
-                Some((segment, bytes)) => Some(payload_in(segment, bytes, start, one)?),
-                // It may have been replaced just now; if not, this says what is wrong.
-                None => self.read_payload(one.position, &one.key, one.revision)?,
-            };
-            found.push((*number, payload));
-        }
-        Ok(())
     }
 
     /// Reads the payload of one record, as [`Log::read`] reads all of it.
@@ -155,17 +124,77 @@ impl Log {
 
 impl Gathering {
     fn new(wanted: Vec<Wanted>) -> Self {
-        let mut order: Vec<_> = (0..wanted.len()).collect();
-        order.sort_unstable_by_key(|number| {
-            (wanted[*number].position.segment, wanted[*number].position.offset)
-        });
-        let (mut runs, mut rest) = (Vec::new(), &order[..]);
-        while !rest.is_empty() {
-            let (run, after) = rest.split_at(run_len(&wanted, rest));
-            runs.push(run.to_vec());
-            rest = after;
+        let place = |(number, one): (usize, &Wanted)| (one.position.segment, one.position.offset, number);
+        let mut places: Vec<_> = wanted.iter().enumerate().map(place).collect();
+        places.sort_unstable();
+        let order: Vec<_> = places.into_iter().map(|(_, _, number)| number).collect();
+        let (mut runs, mut start) = (Vec::with_capacity(order.len()), 0);
+        while start < order.len() {
+            let end = start + run_len(&wanted, &order[start..]);
+            runs.push(start..end);
+            start = end;
         }
-        Self { wanted, runs, next: AtomicUsize::new(0), done: Mutex::default() }
+        let found = wanted.iter().map(|_| None).collect();
+        let (left, done) = (Mutex::new(0..runs.len()), Done { found, runs: 0, failed: None });
+        Self { wanted, order, runs, left, done: Mutex::new(done) }
+    }
+
+    /// The next few runs.
+    fn take(&self, end: End) -> Option<Range<usize>> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = left.len().min(RUNS_TAKEN);
+        let taken = match end {
+            End::Front => left.start..left.start + count,
+            End::Back => left.end - count..left.end,
+        };
+        match end {
+            End::Front => left.start = taken.end,
+            End::Back => left.end = taken.start,
+        }
+        Some(taken).filter(|taken| !taken.is_empty())
+    }
+}
+
+/// Someone who reads runs.
+struct Reading<'a> {
+    log: &'a Log,
+    /// The one that was read last.
+    segment: Option<Arc<Segment>>,
+    /// Small runs share memory: a few allocations instead of one for each.
+    buffer: BytesMut,
+    found: Vec<(usize, Option<Payload>)>,
+}
+
+impl Reading<'_> {
+    fn run(&mut self, gathering: &Gathering, run: &Range<usize>) -> Result<(), EngineError> {
+        let numbers = &gathering.order[run.clone()];
+        let wanted = |number: usize| &gathering.wanted[number];
+        let Some(first) = numbers.first().map(|number| wanted(*number).position) else { return Ok(()) };
+        let end = numbers.iter().map(|number| end(wanted(*number).position)).max().unwrap_or(first.offset);
+        let read = self.read(first, usize::try_from(end - first.offset).unwrap_or(usize::MAX));
+        for number in numbers {
+            let one = wanted(*number);
+            let payload = match (&self.segment, &read) {
+                (Some(segment), Some(bytes)) => Some(payload_in(segment, bytes, first.offset, one)?),
+                // It may have been replaced just now; if not, this says what is wrong.
+                _ => self.log.read_payload(one.position, &one.key, one.revision)?,
+            };
+            self.found.push((*number, payload));
+        }
+        Ok(())
+    }
+
+    /// Reads `len` bytes from `first` on, if that can be done.
+    fn read(&mut self, first: Position, len: usize) -> Option<Bytes> {
+        if self.segment.as_ref().is_none_or(|segment| segment.id() != first.segment) {
+            self.segment = self.log.segment(first.segment);
+        }
+        if self.buffer.capacity() < len {
+            self.buffer = BytesMut::with_capacity(len.max(BUFFER_BYTES));
+        }
+        self.buffer.resize(len, 0);
+        let bytes = self.buffer.split();
+        self.segment.as_ref()?.read_into(bytes, first.offset).ok()
     }
 }
 

@@ -279,7 +279,12 @@ impl Segment {
 
     /// Reads `len` bytes; fewer are damage, because what is pointed to was written.
     pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Bytes, EngineError> {
-        let mut bytes = BytesMut::zeroed(len);
+        self.read_into(BytesMut::zeroed(len), offset)
+    }
+
+    /// Reads as many bytes at `offset` as `bytes` has room for.
+    pub(crate) fn read_into(&self, mut bytes: BytesMut, offset: u64) -> Result<Bytes, EngineError> {
+        let len = bytes.len();
         let count = self.file.read_at(&mut bytes, offset).map_err(io_error("read", &self.path))?;
         if count < len {
             return Err(self.damaged(offset + count as u64, "the segment ends too early"));
