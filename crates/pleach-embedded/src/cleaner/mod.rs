@@ -40,7 +40,7 @@ const SLEEP: Duration = Duration::from_secs(1);
 const LOOKS_SLOWER: u64 = 8;
 
 /// How many records are re-pointed together: commits wait meanwhile.
-const MOVES_MAX: usize = 1024;
+const MOVES_MAX: usize = 128;
 
 /// How many keys are forgotten, or index keys removed, together.
 const CHUNK_MAX: usize = 1000;

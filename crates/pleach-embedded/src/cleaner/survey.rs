@@ -16,7 +16,7 @@ const WHOLE_BYTES_MAX: u64 = 256 * 1024;
 /// Of larger ones, frames are looked at in so many places: one of sixteen strides, within limits.
 const STRIDES_PER_SAMPLE: usize = 16;
 const SAMPLES_MIN: usize = 8;
-const SAMPLES_MAX: usize = 64;
+const SAMPLES_MAX: usize = 24;
 
 /// How much is looked at in each place, and in all of them together.
 const SAMPLE_BYTES: u64 = 8 * 1024;

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use pleach_engine::EngineError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -8,6 +9,9 @@ use super::request::{Group, Request};
 
 /// How much may wait to be committed at once, in KiB; commits past it wait for room.
 const PENDING_KIB_MAX: usize = 256 * 1024;
+
+/// Of those who may come, in percent, so many are waited for: some take longer than others, or do not come again.
+const COMPANY_PERCENT: usize = 90;
 
 /// How many groups may be written and not yet applied.
 const GROUPS_IN_FLIGHT_MAX: usize = 2;
@@ -23,6 +27,8 @@ pub(crate) struct CommitQueue {
 #[derive(Debug, Default)]
 struct Pending {
     requests: Vec<Request>,
+    /// From so many requests on, whoever waits for them is woken.
+    wanted: usize,
     closed: bool,
 }
 
@@ -49,8 +55,11 @@ impl CommitQueue {
             return request.refuse(EngineError::Closed);
         }
         pending.requests.push(request);
+        let is_enough = pending.requests.len() >= pending.wanted;
         drop(pending);
-        self.filled.notify_one();
+        if is_enough {
+            self.filled.notify_one();
+        }
     }
 
     /// Takes everything that waits, or waits for something; none once closed and empty.
@@ -60,6 +69,20 @@ impl CommitQueue {
         let mut pending = self.filled.wait_while(pending, waiting).unwrap_or_else(PoisonError::into_inner);
         let requests = std::mem::take(&mut pending.requests);
         (!requests.is_empty()).then_some(requests)
+    }
+
+    /// The same, but the first to come wait up to `patience` for company, if `answered` callers are being answered:
+    /// those are likely to come again, and a sync costs the same for one as for all of them.
+    pub(crate) fn take_together(&self, answered: usize, patience: Duration) -> Option<Vec<Request>> {
+        let company = (answered + self.lock().requests.len()) * COMPANY_PERCENT / 100;
+        let waiting = |pending: &mut Pending| pending.requests.is_empty() && !pending.closed;
+        let pending = self.filled.wait_while(self.lock(), waiting);
+        let mut pending = pending.unwrap_or_else(PoisonError::into_inner);
+        pending.wanted = company;
+        let few = |pending: &mut Pending| pending.requests.len() < company && !pending.closed;
+        let waited = self.filled.wait_timeout_while(pending, patience, few);
+        waited.unwrap_or_else(PoisonError::into_inner).0.wanted = 0;
+        self.take()
     }
 
     /// Accepts nothing more.

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pleach_engine::{
@@ -28,6 +29,12 @@ const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Groups of no more requests than this are applied by the sequencer itself, if the applier is idle.
 const APPLIED_HERE_MAX: usize = 2;
 
+/// A commit may wait for others for this part of the time that a sync takes.
+const PATIENCE: u32 = 4;
+
+/// But as if no sync took longer than this.
+const SYNC_TIME_MAX: Duration = Duration::from_millis(4);
+
 /// Decides the order of commits: the only one to write to the log.
 #[derive(Debug)]
 pub(crate) struct Sequencer {
@@ -41,12 +48,15 @@ pub(crate) struct Sequencer {
     group: Group,
     /// Whether anything in the group must be synced before it is acknowledged.
     pub(super) sync: bool,
+    /// How long it takes to write a group and sync it, more or less; nothing if groups are not synced.
+    sync_time: Duration,
 }
 
 impl Sequencer {
     pub(crate) fn new(core: Arc<Core>, writer: LogWriter, groups: Arc<GroupQueue>) -> Self {
         let (overlay, consumers) = (Overlay::default(), PendingConsumers::default());
-        Self { core, writer, groups, applier: None, overlay, consumers, group: Group::default(), sync: false }
+        let (group, sync, sync_time) = (Group::default(), false, Duration::ZERO);
+        Self { core, writer, groups, applier: None, overlay, consumers, group, sync, sync_time }
     }
 
     /// Lets it apply small groups itself while the applier has nothing to do.
@@ -56,7 +66,9 @@ impl Sequencer {
 
     /// Works until the queue is closed and empty; then gives the writer back, for the log to be closed.
     pub(crate) fn run(mut self, queue: &CommitQueue) -> LogWriter {
-        while let Some(requests) = queue.take() {
+        let mut answered = 0;
+        while let Some(requests) = queue.take_together(answered, self.sync_time / PATIENCE) {
+            answered = requests.len();
             self.sequence(requests);
         }
         self.groups.drain();
@@ -148,7 +160,10 @@ impl Sequencer {
             return;
         }
         let bytes = self.writer.buffered();
+        let started = self.core.elapsed();
         let written = if bytes == 0 { Ok(()) } else { self.writer.write(sync) };
+        let took = if sync { self.core.elapsed().saturating_sub(started) } else { Duration::ZERO };
+        self.sync_time = (self.sync_time * 3 + took.min(SYNC_TIME_MAX)) / 4;
         match written {
             Ok(()) => {
                 self.core.meters.group(group.commits(), bytes);
@@ -167,8 +182,10 @@ impl Sequencer {
     /// Has a group applied that was written: by the applier, while this thread goes on with the next one. If there
     /// is nothing else to do, waking the applier would take longer than doing its work.
     fn hand_over(&self, group: Group) {
-        let applier = self.applier.as_ref().filter(|_| group.steps.len() <= APPLIED_HERE_MAX);
-        match applier.filter(|_| self.groups.begin()) {
+        // Upkeep may take longer than a sync.
+        let is_small =
+            group.steps.len() <= APPLIED_HERE_MAX && group.steps.iter().all(|step| step.upkeep.is_none());
+        match self.applier.as_ref().filter(|_| is_small).filter(|_| self.groups.begin()) {
             Some(applier) => {
                 applier.apply_group(group);
                 applier.make_room();

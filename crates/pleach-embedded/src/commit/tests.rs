@@ -138,6 +138,39 @@ fn a_commit_queue_gives_out_everything_that_waits_at_once() {
 }
 
 #[test]
+fn the_first_to_come_waits_for_company_that_is_likely_and_no_longer_than_told() {
+    const FOR_EVER: Duration = Duration::from_secs(600);
+    let queue = CommitQueue::new();
+    let push = || {
+        let (request, answer) = request();
+        queue.push(request);
+        std::mem::forget(answer);
+    };
+    let count = |requests: Option<Vec<Request>>| requests.map(|requests| requests.len());
+    push();
+    assert_eq!(count(queue.take_together(1, FOR_EVER)), Some(1), "nobody else is to be expected");
+    push();
+    assert_eq!(count(queue.take_together(64, Duration::ZERO)), Some(1), "there is no time to wait");
+    std::thread::scope(|scope| {
+        push();
+        let taker = scope.spawn(|| count(queue.take_together(10, FOR_EVER)));
+        while !taker.is_finished() {
+            push();
+            std::thread::yield_now();
+        }
+        assert!(taker.join().unwrap().is_some_and(|taken| taken >= 9), "nine tenths are company enough");
+    });
+    let queue = CommitQueue::new();
+    std::thread::scope(|scope| {
+        let (request, _answer) = request();
+        queue.push(request);
+        let taker = scope.spawn(|| count(queue.take_together(10, FOR_EVER)));
+        queue.close();
+        assert_eq!(taker.join().unwrap(), Some(1), "nobody comes any more");
+    });
+}
+
+#[test]
 fn room_in_the_commit_queue_is_bounded_and_comes_back() {
     let queue = CommitQueue::new();
     // More than there can ever be is taken for all there is, or it would wait for ever.

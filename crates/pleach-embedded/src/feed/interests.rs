@@ -156,13 +156,15 @@ mod tests {
                 }
             }
             let mut found = Vec::new();
-            interests.of(&key, &mut |id| found.push(id.0 as usize));
+            interests.of(&key, &mut |id| found.push(id.0));
             found.sort_unstable();
             found.dedup();
             let key = Key::parse(&key).unwrap();
             let passes = |filters: &[KeyFilter]| filters.is_empty() || filters.iter().any(|f| f.matches(&key));
-            let expected: Vec<usize> = (0..watches.len())
-                .filter(|id| watches[*id].1 && passes(&watches[*id].0))
+            let expected: Vec<u64> = (0..)
+                .zip(&watches)
+                .filter(|(_, (filters, stays))| *stays && passes(filters))
+                .map(|(id, _)| id)
                 .collect();
             prop_assert_eq!(found, expected);
         }

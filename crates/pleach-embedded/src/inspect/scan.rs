@@ -393,6 +393,16 @@ impl Scan<'_, '_> {
         binding: Binding,
         offset: u64,
     ) -> Result<u64, EngineError> {
+        if let Some(FrameHeader { kind: FrameKind::Footer, first, .. }) = header {
+            // It says itself what came before it, so nothing else is missing.
+            if file.id.generation == 0 || self.pending.is_some() {
+                self.reach(first.next(), &file.path, offset);
+            }
+            let what = refused(file, "the segment's footer is cut off");
+            self.damage(&file.path, offset, Some(file.len - offset), what, false);
+            self.scanned.expected = self.scanned.expected.max(first.next());
+            return Ok(file.len);
+        }
         let next = file.find_header(binding, offset, |_| true)?.unwrap_or(file.len);
         let len = usize::try_from((next - offset).min(DAMAGE_BYTES_READ_MAX)).unwrap_or(usize::MAX);
         let bytes = file.at(offset, len)?;

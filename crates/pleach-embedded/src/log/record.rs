@@ -326,7 +326,7 @@ impl<'a> RecordFields<'a> {
     /// Takes apart the bytes of a record that were checked.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let mut fields = Fields(bytes);
-        (fields.u32()?, fields.u32()?);
+        fields.take(4 + 4)?;
         let time = Timestamp::from_micros(fields.u64()?);
         let index = fields.u16()?;
         let kind = RecordKind::from_code(fields.u8()?)?;
