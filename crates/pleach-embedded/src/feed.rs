@@ -1,4 +1,4 @@
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pleach_engine::{KeyFilter, Revision};
@@ -62,17 +62,22 @@ struct Ring {
     bytes: usize,
     /// Every commit of the bucket from here on is in `commits`.
     start: Revision,
-    watches: HashMap<WatchId, Watching>,
+    /// By their numbers; those that have ended leave a gap for another.
+    watches: Vec<Option<Watching>>,
+    gaps: Vec<WatchId>,
+    /// Which of them are about which keys, but for those that are about all of them.
     interests: Interests,
+    /// Those that are about all keys and have seen everything.
+    sleepers: Vec<WatchId>,
     /// Those to be woken for what was published.
     waking: Vec<Arc<Notify>>,
-    next_id: WatchId,
 }
 
 /// What the ring knows of a watch.
 #[derive(Debug)]
 struct Watching {
-    filters: Vec<KeyFilter>,
+    /// None is all keys.
+    filters: Option<Vec<KeyFilter>>,
     place: Place,
     wake: Arc<Notify>,
 }
@@ -80,7 +85,7 @@ struct Watching {
 /// How far a watch is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// It takes up everything from some revision on, which it knows itself.
+    /// It takes up everything from some revision on, which it knows itself. One that is about all keys always does.
     Behind,
     /// It has seen everything, or was not concerned.
     CaughtUp,
@@ -121,10 +126,11 @@ impl Feed {
             commits: VecDeque::new(),
             bytes: 0,
             start,
-            watches: HashMap::new(),
+            watches: Vec::new(),
+            gaps: Vec::new(),
             interests: Interests::default(),
+            sleepers: Vec::new(),
             waking: Vec::new(),
-            next_id: WatchId::default(),
         };
         Self { ring: Mutex::new(ring) }
     }
@@ -134,30 +140,37 @@ impl Feed {
         self.lock().start = start;
     }
 
-    /// Starts keeping commits for one more watch, which is about keys that pass any of `filters`.
-    pub(crate) fn subscribe(&self, filters: Vec<KeyFilter>) -> Watcher {
-        let mut ring = self.lock();
-        let id = ring.next_id;
-        ring.next_id = id.next();
+    /// Starts keeping commits for one more watch, which is about keys that pass any of `filters`, or about all keys if
+    /// there is none.
+    pub(crate) fn subscribe(&self, filters: &[KeyFilter]) -> Watcher {
+        let is_about_all = filters.is_empty() || filters.iter().any(|filter| filter.as_str() == ">");
+        let filters = (!is_about_all).then(|| filters.to_vec());
         let wake = Arc::new(Notify::new());
-        ring.interests.add(id, &filters);
-        ring.watches.insert(id, Watching { filters, place: Place::Behind, wake: Arc::clone(&wake) });
+        let mut ring = self.lock();
+        let id = ring.gaps.pop().unwrap_or(ring.watches.len());
+        filters.iter().for_each(|filters| ring.interests.add(id, filters));
+        let watching = Watching { filters, place: Place::Behind, wake: Arc::clone(&wake) };
+        if id == ring.watches.len() {
+            ring.watches.push(None);
+        }
+        ring.watches[id] = Some(watching);
         Watcher { id, wake }
     }
 
     /// Ends what [`Feed::subscribe`] started.
     pub(crate) fn unsubscribe(&self, watcher: &Watcher) {
         let mut ring = self.lock();
-        if let Some(watching) = ring.watches.remove(&watcher.id) {
-            ring.interests.remove(watcher.id, &watching.filters);
-        }
-        if ring.watches.is_empty() {
+        let Some(watching) = ring.watches.get_mut(watcher.id).and_then(Option::take) else { return };
+        watching.filters.iter().for_each(|filters| ring.interests.remove(watcher.id, filters));
+        ring.sleepers.retain(|sleeper| *sleeper != watcher.id);
+        ring.gaps.push(watcher.id);
+        if ring.count() == 0 {
             ring.clear();
         }
     }
 
     pub(crate) fn watches(&self) -> usize {
-        self.lock().watches.len()
+        self.lock().count()
     }
 
     /// What it keeps in memory.
@@ -171,7 +184,7 @@ impl Feed {
             return false;
         }
         let mut ring = self.lock();
-        if ring.watches.is_empty() {
+        if ring.count() == 0 {
             ring.start = commit.last.next();
             return false;
         }
@@ -194,14 +207,18 @@ impl Feed {
 
     /// Wakes every watch, so that it looks at the state of the bucket and the store.
     pub(crate) fn wake_all(&self) {
-        self.lock().watches.values().for_each(|watching| watching.wake.notify_one());
+        let wakes = |watching: &Watching| Arc::clone(&watching.wake);
+        let waking: Vec<_> = self.lock().watches.iter().flatten().map(wakes).collect();
+        waking.iter().for_each(|watch| watch.notify_one());
     }
 
     /// Up to `limit` commits for a watch that has seen everything before `from`, or need not see it.
     pub(crate) fn next(&self, watcher: &Watcher, from: Revision, limit: usize) -> Recent {
         let mut ring = self.lock();
         let ring = &mut *ring;
-        let Some(watching) = ring.watches.get_mut(&watcher.id) else { return Recent::Commits(Vec::new()) };
+        let Some(watching) = ring.watches.get_mut(watcher.id).and_then(Option::as_mut) else {
+            return Recent::Commits(Vec::new());
+        };
         let (from, until) = match watching.place {
             Place::Behind => (from, Revision::new(u64::MAX)),
             Place::CaughtUp => return Recent::Commits(Vec::new()),
@@ -215,13 +232,16 @@ impl Feed {
         let end = ring.commits.partition_point(|commit| commit.last < until).saturating_add(1);
         let end = end.min(ring.commits.len()).max(begin);
         let commits: Vec<_> = ring.commits.range(begin..end).take(limit).cloned().collect();
-        watching.place = match commits.last() {
-            Some(newest) if begin + commits.len() < end => match watching.place {
-                Place::Concerned(_, last) => Place::Concerned(newest.last.next(), last),
-                place => place,
-            },
-            _ => Place::CaughtUp,
-        };
+        match (&watching.filters, commits.last()) {
+            (None, None) => ring.sleepers.push(watcher.id),
+            (None, Some(_)) => {}
+            (Some(_), Some(newest)) if begin + commits.len() < end => {
+                if let Place::Concerned(_, last) = watching.place {
+                    watching.place = Place::Concerned(newest.last.next(), last);
+                }
+            }
+            (Some(_), _) => watching.place = Place::CaughtUp,
+        }
         Recent::Commits(commits)
     }
 
@@ -233,10 +253,12 @@ impl Feed {
 impl Ring {
     /// Takes note of the watches that a commit is about.
     fn note(&mut self, commit: &Logged) {
-        let Self { watches, interests, waking, .. } = self;
-        for (_, record) in &commit.records {
+        let Self { watches, interests, sleepers, waking, .. } = self;
+        let wake = |id: WatchId| watches.get(id).and_then(Option::as_ref).map(|one| Arc::clone(&one.wake));
+        waking.extend(sleepers.drain(..).filter_map(wake));
+        for (_, record) in commit.records.iter().filter(|(_, record)| record.kind.is_change()) {
             interests.of(record.key.as_str(), &mut |id| {
-                let Some(watching) = watches.get_mut(&id) else { return };
+                let Some(watching) = watches.get_mut(id).and_then(Option::as_mut) else { return };
                 watching.place = match watching.place {
                     Place::Behind => Place::Behind,
                     Place::Concerned(first, _) => Place::Concerned(first, record.revision),
@@ -247,6 +269,11 @@ impl Ring {
                 };
             });
         }
+    }
+
+    /// How many watches there are.
+    fn count(&self) -> usize {
+        self.watches.len() - self.gaps.len()
     }
 
     fn clear(&mut self) {

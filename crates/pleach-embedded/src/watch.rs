@@ -15,14 +15,14 @@ use crate::catalog::Bucket;
 use crate::core::{Core, damaged_head};
 use crate::feed::{Recent, Watcher};
 use crate::index::Head;
-use crate::log::{FrameKind, LogReader, Record, RecordKind, SoundFrame, batch_part};
+use crate::log::{FrameKind, LogReader, Record, RecordFields, RecordKind, SoundFrame, batch_part};
 use crate::scan::{HeadScan, Step, is_live};
 
 /// How many heads, or commits, a watch takes up at a time.
 const CHUNK_MAX: usize = 256;
 
 /// How many bytes a watch takes up at a time, at least one record or frame.
-const CHUNK_BYTES_MAX: usize = 1024 * 1024;
+const CHUNK_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A watch: holds no more than a chunk of what it has yet to deliver, however slow its reader is.
 pub(crate) struct Watch {
@@ -131,7 +131,7 @@ impl Watch {
         query: WatchQuery,
     ) -> Result<WatchStream, EngineError> {
         // Subscribed before the snapshot is taken: whatever comes after it stays in the ring or in the log.
-        let watcher = bucket.feed.subscribe(query.filters.clone());
+        let watcher = bucket.feed.subscribe(&query.filters);
         let subscription = Subscription { bucket: Arc::clone(&bucket), watcher };
         let snapshot = core.snapshots.open();
         let visible = snapshot.revision;
@@ -177,9 +177,7 @@ impl Watch {
         let (query, from) = (&self.query, self.chunk.from);
         loop {
             let frame = self.chunk.frames.front_mut()?;
-            let next = frame.next_if(|fields, revision| {
-                revision >= from && fields.kind != RecordKind::Compact && is_about(query, fields.key)
-            });
+            let next = frame.next_if(|fields, revision| is_wanted(query, from, fields, revision));
             match next {
                 Ok(Some(change)) => return Some(Ok(self.deliver_change(change))),
                 Ok(None) => drop(self.chunk.frames.pop_front()),
@@ -215,7 +213,9 @@ impl Watch {
                 if bucket.is_deleted() {
                     return Err(bucket.not_found());
                 }
-                watcher.woken().await;
+                // It may sleep for days, and need not hold on to a part of the log meanwhile.
+                (self.reader, self.ahead, self.chunk) = (None, None, LogChunk::default());
+                self.subscription.watcher.woken().await;
                 Ok(())
             }
             Recent::Commits(commits) => {
@@ -258,8 +258,9 @@ impl Watch {
             Some(ahead) => ahead,
             None => {
                 let new = || LogReader::of_bucket(&self.core.log, bucket.id, self.next);
-                let reader = self.reader.take().unwrap_or_else(new);
-                read_ahead(reader, self.next, ring)
+                // One that is still further behind would read what need not be seen.
+                let kept = self.reader.take().filter(|reader| reader.reached() >= self.next);
+                self.read_ahead(kept.unwrap_or_else(new), ring)
             }
         };
         let (reader, chunk) = ahead.await;
@@ -273,28 +274,34 @@ impl Watch {
         // One that has seen more than readers may see is of no use: what it passed over comes again.
         let reader = Some(reader).filter(|reader| reader.reached() <= chunk.until);
         match reader {
-            Some(reader) if chunk.next < ring => self.ahead = Some(read_ahead(reader, self.next, ring)),
+            Some(reader) if chunk.next < ring => self.ahead = Some(self.read_ahead(reader, ring)),
             reader => self.reader = reader,
         }
         self.chunk = chunk;
         Ok(())
+    }
+
+    /// Begins to read a chunk of the log.
+    fn read_ahead(&self, mut reader: LogReader, until: Revision) -> ReadAhead {
+        let (query, from) = (Arc::clone(&self.query), self.next);
+        blocking::unblock(move || {
+            let chunk = LogChunk::read(&mut reader, &query, from, until);
+            (reader, chunk)
+        })
     }
 }
 
 /// A chunk of the log that is being read.
 type ReadAhead = Task<(LogReader, Result<LogChunk, EngineError>)>;
 
-/// Begins to read a chunk of the log.
-fn read_ahead(mut reader: LogReader, from: Revision, until: Revision) -> ReadAhead {
-    blocking::unblock(move || {
-        let chunk = LogChunk::read(&mut reader, from, until);
-        (reader, chunk)
-    })
-}
-
-/// Whether a watch is about a key. One that cannot be a key is damage, which must not be passed over.
-fn is_about(query: &WatchQuery, key: &[u8]) -> bool {
-    query.filters.is_empty() || std::str::from_utf8(key).map_or(true, |key| query.matches_text(key))
+/// Whether a record is a change that a watch is about and that was not delivered before. What cannot be a key is damage, which
+/// must not be passed over.
+fn is_wanted(query: &WatchQuery, from: Revision, fields: &RecordFields<'_>, revision: Revision) -> bool {
+    let is_about = || {
+        query.filters.is_empty()
+            || std::str::from_utf8(fields.key).map_or(true, |key| query.matches_text(key))
+    };
+    revision >= from && fields.kind != RecordKind::Compact && is_about()
 }
 
 /// Some of what is there when a watch begins.
@@ -322,7 +329,7 @@ impl Initial {
         while bytes < CHUNK_BYTES_MAX {
             if let Some((key, head)) = self.rest.take() {
                 let entry = self.take_record(&scan, key, head)?;
-                bytes += entry.value.len();
+                bytes += entry.value.len() as u64;
                 entries.push(entry);
                 continue;
             }
@@ -371,10 +378,16 @@ struct LogChunk {
 }
 
 impl LogChunk {
-    fn read(reader: &mut LogReader, from: Revision, until: Revision) -> Result<Self, EngineError> {
+    fn read(
+        reader: &mut LogReader,
+        query: &WatchQuery,
+        from: Revision,
+        until: Revision,
+    ) -> Result<Self, EngineError> {
         let mut chunk = Self { frames: VecDeque::new(), from, until, next: reader.reached() };
-        let mut bytes = 0;
-        while bytes < CHUNK_BYTES_MAX && chunk.next < until {
+        // A frame keeps what was read with it in memory, so that is what counts.
+        let end = reader.bytes_read() + CHUNK_BYTES_MAX;
+        while reader.bytes_read() < end && chunk.next < until {
             let Some(frame) = reader.next_sound()? else {
                 chunk.next = reader.reached().min(until);
                 if chunk.next >= until {
@@ -389,9 +402,9 @@ impl LogChunk {
                 chunk.next = until;
                 break;
             }
-            bytes += usize::try_from(frame.header.frame_len()).unwrap_or(usize::MAX);
             chunk.next = reader.reached();
-            if frame.header.kind == FrameKind::Commit {
+            let has_wanted = || frame.has(|fields, revision| is_wanted(query, from, fields, revision));
+            if frame.header.kind == FrameKind::Commit && (query.filters.is_empty() || has_wanted()) {
                 chunk.frames.push_back(frame);
             }
         }

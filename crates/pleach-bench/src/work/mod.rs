@@ -149,6 +149,11 @@ impl Sizes {
     pub(crate) fn settle(&self) {
         wait_until_idle(seconds(self.quiet_seconds), seconds(self.idle_seconds_max));
     }
+
+    /// The same, until also those are done who first look whether there is something to do, and not in haste.
+    pub(crate) fn settle_thoroughly(&self) {
+        wait_until_idle(seconds(self.quiet_seconds * 4.0), seconds(self.idle_seconds_max));
+    }
 }
 
 pub(crate) fn seconds(number: f64) -> Duration {

@@ -45,7 +45,7 @@ impl Stage<'_> {
             }
         }
         self.peer.sync()?;
-        sizes.settle();
+        sizes.settle_thoroughly();
         self.puts += puts;
         if let Some((after, before)) = written_bytes().zip(before).filter(|(after, before)| after > before) {
             self.figures.insert(Row::Written, ratio(after - before, puts * user_bytes));

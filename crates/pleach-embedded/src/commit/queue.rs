@@ -13,6 +13,9 @@ const PENDING_KIB_MAX: usize = 256 * 1024;
 /// Of those who may come, in percent, so many are waited for: some take longer than others, or do not come again.
 const COMPANY_PERCENT: usize = 90;
 
+/// Callers who were answered come again within so many times the patience, or are no longer expected.
+const SOON: u32 = 8;
+
 /// How many groups may be written and not yet applied.
 const GROUPS_IN_FLIGHT_MAX: usize = 2;
 
@@ -71,17 +74,23 @@ impl CommitQueue {
         (!requests.is_empty()).then_some(requests)
     }
 
-    /// The same, but the first to come wait up to `patience` for company, if `answered` callers are being answered:
+    /// The same, but the first to come wait up to `patience` for company, if `answering` callers are being answered just now:
     /// those are likely to come again, and a sync costs the same for one as for all of them.
-    pub(crate) fn take_together(&self, answered: usize, patience: Duration) -> Option<Vec<Request>> {
-        let company = (answered + self.lock().requests.len()) * COMPANY_PERCENT / 100;
-        let waiting = |pending: &mut Pending| pending.requests.is_empty() && !pending.closed;
-        let pending = self.filled.wait_while(self.lock(), waiting);
-        let mut pending = pending.unwrap_or_else(PoisonError::into_inner);
-        pending.wanted = company;
-        let few = |pending: &mut Pending| pending.requests.len() < company && !pending.closed;
-        let waited = self.filled.wait_timeout_while(pending, patience, few);
-        waited.unwrap_or_else(PoisonError::into_inner).0.wanted = 0;
+    pub(crate) fn take_together(&self, answering: usize, patience: Duration) -> Option<Vec<Request>> {
+        let pending = self.lock();
+        let company = (answering + pending.requests.len()) * COMPANY_PERCENT / 100;
+        let nobody = |pending: &mut Pending| pending.requests.is_empty() && !pending.closed;
+        let waited = self.filled.wait_timeout_while(pending, patience * SOON, nobody);
+        let (mut pending, is_late) = waited.unwrap_or_else(PoisonError::into_inner);
+        // Whoever has not come by now does something else.
+        if !is_late.timed_out() {
+            pending.wanted = company;
+            let few = |pending: &mut Pending| pending.requests.len() < company && !pending.closed;
+            let waited = self.filled.wait_timeout_while(pending, patience, few);
+            pending = waited.unwrap_or_else(PoisonError::into_inner).0;
+            pending.wanted = 0;
+        }
+        drop(pending);
         self.take()
     }
 

@@ -50,13 +50,15 @@ pub(crate) struct Sequencer {
     pub(super) sync: bool,
     /// How long it takes to write a group and sync it, more or less; nothing if groups are not synced.
     sync_time: Duration,
+    /// How many requests the applier was handed last.
+    answering: usize,
 }
 
 impl Sequencer {
     pub(crate) fn new(core: Arc<Core>, writer: LogWriter, groups: Arc<GroupQueue>) -> Self {
         let (overlay, consumers) = (Overlay::default(), PendingConsumers::default());
-        let (group, sync, sync_time) = (Group::default(), false, Duration::ZERO);
-        Self { core, writer, groups, applier: None, overlay, consumers, group, sync, sync_time }
+        let (group, sync, sync_time, answering) = (Group::default(), false, Duration::ZERO, 0);
+        Self { core, writer, groups, applier: None, overlay, consumers, group, sync, sync_time, answering }
     }
 
     /// Lets it apply small groups itself while the applier has nothing to do.
@@ -66,9 +68,7 @@ impl Sequencer {
 
     /// Works until the queue is closed and empty; then gives the writer back, for the log to be closed.
     pub(crate) fn run(mut self, queue: &CommitQueue) -> LogWriter {
-        let mut answered = 0;
-        while let Some(requests) = queue.take_together(answered, self.sync_time / PATIENCE) {
-            answered = requests.len();
+        while let Some(requests) = queue.take_together(self.answering, self.sync_time / PATIENCE) {
             self.sequence(requests);
         }
         self.groups.drain();
@@ -162,8 +162,10 @@ impl Sequencer {
         let bytes = self.writer.buffered();
         let started = self.core.elapsed();
         let written = if bytes == 0 { Ok(()) } else { self.writer.write(sync) };
-        let took = if sync { self.core.elapsed().saturating_sub(started) } else { Duration::ZERO };
-        self.sync_time = (self.sync_time * 3 + took.min(SYNC_TIME_MAX)) / 4;
+        if bytes > 0 {
+            let took = if sync { self.core.elapsed().saturating_sub(started) } else { Duration::ZERO };
+            self.sync_time = (self.sync_time * 3 + took.min(SYNC_TIME_MAX)) / 4;
+        }
         match written {
             Ok(()) => {
                 self.core.meters.group(group.commits(), bytes);
@@ -181,10 +183,11 @@ impl Sequencer {
 
     /// Has a group applied that was written: by the applier, while this thread goes on with the next one. If there
     /// is nothing else to do, waking the applier would take longer than doing its work.
-    fn hand_over(&self, group: Group) {
+    fn hand_over(&mut self, group: Group) {
         // Upkeep may take longer than a sync.
         let is_small =
             group.steps.len() <= APPLIED_HERE_MAX && group.steps.iter().all(|step| step.upkeep.is_none());
+        self.answering = if is_small { 0 } else { group.steps.len() };
         match self.applier.as_ref().filter(|_| is_small).filter(|_| self.groups.begin()) {
             Some(applier) => {
                 applier.apply_group(group);

@@ -3,18 +3,11 @@ use std::str::Split;
 
 use pleach_engine::KeyFilter;
 
-/// Tells the watches of a bucket apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct WatchId(u64);
-
-impl WatchId {
-    pub(super) const fn next(self) -> Self {
-        Self(self.0 + 1)
-    }
-}
+/// The number of a watch of a bucket, which no other has as long as it lasts.
+pub(crate) type WatchId = usize;
 
 /// Which watches are about which keys: a tree of the tokens of their filters. Finding those of a key takes as
-/// long as it has tokens, times the wildcards that stand beside them, not as there are watches.
+/// long as there are branches of the tree that it passes, at least one for each of its tokens, not as there are watches.
 #[derive(Debug, Default)]
 pub(super) struct Interests {
     root: Node,
@@ -32,17 +25,17 @@ struct Node {
 }
 
 impl Interests {
-    /// Adds a watch that is about keys that pass any of `filters`, or about all keys if there is none.
+    /// Adds a watch that is about keys that pass any of `filters`.
     pub(super) fn add(&mut self, watch: WatchId, filters: &[KeyFilter]) {
-        for filter in texts(filters) {
-            self.root.add(watch, filter);
+        for filter in filters {
+            self.root.add(watch, filter.as_str());
         }
     }
 
     /// Takes away what [`Interests::add`] added.
     pub(super) fn remove(&mut self, watch: WatchId, filters: &[KeyFilter]) {
-        for filter in texts(filters) {
-            self.root.remove(watch, filter.split('.'));
+        for filter in filters {
+            self.root.remove(watch, filter.as_str().split('.'));
         }
     }
 
@@ -50,11 +43,6 @@ impl Interests {
     pub(super) fn of(&self, key: &str, tell: &mut impl FnMut(WatchId)) {
         self.root.find(key.split('.'), tell);
     }
-}
-
-fn texts(filters: &[KeyFilter]) -> impl Iterator<Item = &str> {
-    let all = filters.is_empty().then_some(">");
-    all.into_iter().chain(filters.iter().map(KeyFilter::as_str))
 }
 
 impl Node {
@@ -148,20 +136,20 @@ mod tests {
         ) {
             let mut interests = Interests::default();
             for (id, (filters, _)) in watches.iter().enumerate() {
-                interests.add(WatchId(id as u64), filters);
+                interests.add(id, filters);
             }
             for (id, (filters, stays)) in watches.iter().enumerate() {
                 if !stays {
-                    interests.remove(WatchId(id as u64), filters);
+                    interests.remove(id, filters);
                 }
             }
             let mut found = Vec::new();
-            interests.of(&key, &mut |id| found.push(id.0));
+            interests.of(&key, &mut |id| found.push(id));
             found.sort_unstable();
             found.dedup();
             let key = Key::parse(&key).unwrap();
-            let passes = |filters: &[KeyFilter]| filters.is_empty() || filters.iter().any(|f| f.matches(&key));
-            let expected: Vec<u64> = (0..)
+            let passes = |filters: &[KeyFilter]| filters.iter().any(|filter| filter.matches(&key));
+            let expected: Vec<WatchId> = (0..)
                 .zip(&watches)
                 .filter(|(_, (filters, stays))| *stays && passes(filters))
                 .map(|(id, _)| id)
@@ -176,11 +164,11 @@ mod tests {
             ["a.*.b", "a.>", "*.*", "a", "a"].iter().map(|text| KeyFilter::parse(text).unwrap()).collect();
         let mut interests = Interests::default();
         for id in 0..3 {
-            interests.add(WatchId(id), &filters);
+            interests.add(id, &filters);
         }
         assert!(!interests.root.is_empty());
         for id in [1, 0, 2] {
-            interests.remove(WatchId(id), &filters);
+            interests.remove(id, &filters);
         }
         assert!(interests.root.is_empty());
     }

@@ -361,15 +361,17 @@ impl Scan<'_, '_> {
         offset: u64,
     ) -> Result<u64, EngineError> {
         let len = header.frame_len();
+        let has_revision = !matches!(header.kind, FrameKind::Mark | FrameKind::Footer);
         if file.id.generation == 0 || self.pending.is_some() {
-            self.reach(header.first, &file.path, offset);
+            // Those without a revision tell the last one before them.
+            let first = if has_revision { header.first } else { header.first.next() };
+            self.reach(first, &file.path, offset);
         }
         let bytes = file.at(offset, usize::try_from(len).unwrap_or(usize::MAX))?;
         let what = match header.kind {
             FrameKind::Footer => refused(file, "the segment's footer is unreadable"),
             _ => refused(file, "a commit is unreadable"),
         };
-        let has_revision = !matches!(header.kind, FrameKind::Mark | FrameKind::Footer);
         let fresh = header.first >= self.scanned.expected && has_revision;
         self.scanned.add(Damage {
             path: file.path.clone(),

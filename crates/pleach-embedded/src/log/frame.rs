@@ -176,17 +176,25 @@ pub(crate) struct SoundFrame {
 
 impl FromBody for SoundFrame {
     fn from_body(header: FrameHeader, body: &Bytes, binding: Binding, offset: u64) -> Option<Self> {
-        let mut count = 0;
+        let mut count = 0_usize;
         for part in Parts::of(&header, body, offset) {
             let (place, bytes, revision) = part?;
             RecordFields::check(bytes, binding.of(place, revision))?;
             count += 1;
         }
-        (count == header.records).then(|| Self { header, body: body.clone(), passed: 0 })
+        (count == usize::from(header.records)).then(|| Self { header, body: body.clone(), passed: 0 })
     }
 }
 
 impl SoundFrame {
+    /// Whether any of its records is `wanted`. One that says what none can counts as well, so that it is not passed over.
+    pub(crate) fn has(&self, wanted: impl Fn(&RecordFields<'_>, Revision) -> bool) -> bool {
+        Parts::of(&self.header, &self.body, 0).any(|part| {
+            let fields = part.and_then(|(_, bytes, revision)| Some((RecordFields::parse(bytes)?, revision)));
+            fields.is_none_or(|(fields, revision)| wanted(&fields, revision))
+        })
+    }
+
     /// The change that the next record makes that is `wanted`, without the expiry that its bucket gives it; none if
     /// there are no more. An error is a record that says what none can.
     pub(crate) fn next_if(

@@ -17,6 +17,8 @@ pub(crate) struct SegmentFrames {
     window: Bytes,
     window_offset: u64,
     window_bytes: usize,
+    /// How much was read of it.
+    read: u64,
 }
 
 impl SegmentFrames {
@@ -33,11 +35,16 @@ impl SegmentFrames {
     /// Reads from the frame at `offset` on, `window_bytes` at a time.
     pub(crate) fn at(segment: &Arc<Segment>, offset: u64, window_bytes: usize) -> Self {
         let (window, window_offset) = (Bytes::new(), 0);
-        Self { segment: Arc::clone(segment), offset, window, window_offset, window_bytes }
+        Self { segment: Arc::clone(segment), offset, window, window_offset, window_bytes, read: 0 }
     }
 
     pub(crate) fn segment(&self) -> &Arc<Segment> {
         &self.segment
+    }
+
+    /// How many bytes it has read.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.read
     }
 
     /// Whether everything that has been written so far was read.
@@ -84,6 +91,7 @@ impl SegmentFrames {
         let left = usize::try_from(self.segment.len() - self.offset).unwrap_or(usize::MAX);
         self.window = self.segment.read(self.offset, left.min(len.max(self.window_bytes)))?;
         self.window_offset = self.offset;
+        self.read += self.window.len() as u64;
         Ok(self.window.clone())
     }
 }

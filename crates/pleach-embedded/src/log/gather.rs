@@ -189,12 +189,15 @@ impl Reading<'_> {
         if self.segment.as_ref().is_none_or(|segment| segment.id() != first.segment) {
             self.segment = self.log.segment(first.segment);
         }
+        let segment = self.segment.as_ref()?;
+        if len > BUFFER_BYTES / 4 {
+            return segment.read(first.offset, len).ok();
+        }
         if self.buffer.capacity() < len {
-            self.buffer = BytesMut::with_capacity(len.max(BUFFER_BYTES));
+            self.buffer = BytesMut::with_capacity(BUFFER_BYTES);
         }
         self.buffer.resize(len, 0);
-        let bytes = self.buffer.split();
-        self.segment.as_ref()?.read_into(bytes, first.offset).ok()
+        segment.read_into(self.buffer.split(), first.offset).ok()
     }
 }
 
@@ -205,7 +208,7 @@ fn run_len(wanted: &[Wanted], rest: &[usize]) -> usize {
     let follows = |number: &usize| {
         let next = position(*number);
         let fits = next.segment == first.segment
-            && next.offset <= reached + GAP_BYTES_MAX
+            && next.offset <= reached.saturating_add(GAP_BYTES_MAX)
             && end(next) - first.offset <= RUN_BYTES_MAX;
         reached = reached.max(end(next));
         fits

@@ -25,7 +25,7 @@ pub(crate) use frame::{FRAME_ALIGNMENT, Frame, FrameHeader, FrameKind, FromBody,
 pub(crate) use frames::SegmentFrames;
 pub(crate) use gather::Wanted;
 pub(crate) use reader::LogReader;
-pub(crate) use record::{FLAG_EXPIRES, Payload, Record, RecordKind, take, take_u64};
+pub(crate) use record::{FLAG_EXPIRES, Payload, Record, RecordFields, RecordKind, take, take_u64};
 pub(crate) use segment::{Segment, SegmentHeader};
 pub(crate) use tail::Tail;
 pub(crate) use writer::{LogWriter, WriteError};

@@ -16,6 +16,8 @@ pub(crate) struct LogReader {
     reached: Revision,
     /// Where it is; none in an empty log.
     frames: Option<SegmentFrames>,
+    /// How much was read where it was before.
+    read_before: u64,
 }
 
 impl LogReader {
@@ -30,7 +32,8 @@ impl LogReader {
     }
 
     fn new(log: &Arc<Log>, bucket: Option<BucketId>, revision: Revision) -> Self {
-        let mut reader = Self { log: Arc::clone(log), bucket, reached: revision, frames: None };
+        let mut reader =
+            Self { log: Arc::clone(log), bucket, reached: revision, frames: None, read_before: 0 };
         reader.seek();
         reader
     }
@@ -38,6 +41,11 @@ impl LogReader {
     /// Everything before this revision was read.
     pub(crate) fn reached(&self) -> Revision {
         self.reached
+    }
+
+    /// How many bytes it has read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read_before + self.frames.as_ref().map_or(0, SegmentFrames::bytes_read)
     }
 
     /// The next frame with records or a revision of its own, and its segment; none at the end of what has
@@ -104,11 +112,12 @@ impl LogReader {
         let first = || self.log.segments().into_iter().next();
         match self.log.segment_of(self.reached).or_else(first) {
             Some(segment) => self.begin(&segment),
-            None => self.frames = None,
+            None => (self.read_before, self.frames) = (self.bytes_read(), None),
         }
     }
 
     fn begin(&mut self, segment: &Arc<Segment>) {
+        self.read_before = self.bytes_read();
         self.frames = Some(SegmentFrames::from(segment, self.reached));
     }
 }

@@ -82,8 +82,27 @@ fn decode(bytes: &[u8], salt: u64, offset: u64) -> Option<Frame> {
     let binding = Binding { salt };
     let header = FrameHeader::decode(&bytes, binding.of(offset, Revision::ZERO))?;
     let end = FrameHeader::BYTES + header.body_len as usize;
-    (end <= bytes.len())
-        .then(|| Frame::from_body(header, &bytes.slice(FrameHeader::BYTES..end), binding, offset))?
+    let body = (end <= bytes.len()).then(|| bytes.slice(FrameHeader::BYTES..end))?;
+    let frame = Frame::from_body(header, &body, binding, offset);
+    agrees(frame.as_ref(), SoundFrame::from_body(header, &body, binding, offset));
+    frame
+}
+
+/// Both ways to read a frame find the same.
+fn agrees(frame: Option<&Frame>, sound: Option<SoundFrame>) {
+    let Some(frame) = frame else { return };
+    let mut sound = sound.expect("its checksums are right");
+    for (_, record) in frame.records.iter().filter(|(_, record)| record.kind.op().is_some()) {
+        assert!(
+            sound.has(|fields, revision| revision == record.revision && fields.key == record.key.as_bytes())
+        );
+        let change = sound.next_if(|fields, _| fields.kind.op().is_some()).unwrap().expect("another change");
+        let (headers, value) = record.payload.clone().into_value().unwrap();
+        let found = (&change.entry.key, change.entry.revision, change.entry.time, &change.entry.headers);
+        assert_eq!(found, (&record.key, record.revision, record.time, &headers));
+        assert_eq!((change.entry.value, Some(change.entry.op)), (value, record.kind.op()));
+    }
+    assert_eq!(sound.next_if(|fields, _| fields.kind.op().is_some()), Ok(None));
 }
 
 pub(super) fn put(at: u64, index: u16) -> Record {
@@ -185,6 +204,7 @@ proptest! {
         let _ = SegmentHeader::decode(&bytes, Path::new("x"));
         let header = FrameHeader { records: small[0], ..header(FrameKind::Commit, fields[1], 0, small[1]) };
         let _ = Frame::from_body(header, &bytes, binding, 64);
+        let _ = SoundFrame::from_body(header, &bytes, binding, 64);
     }
 
     #[test]
