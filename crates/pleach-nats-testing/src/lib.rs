@@ -1,0 +1,18 @@
+//! Real NATS servers on free ports of the loopback interface, for tests and measurements.
+//!
+//! [`Server`] is one, [`Cluster`] several that know each other. Their data is in a temporary directory, and they
+//! end with the value, or with the process that started them, however it ends. Single servers can be killed,
+//! stopped, continued and started again.
+//!
+//! The program is found by [`program`]: `cargo xtask ci` installs it, and `cargo xtask tools` does so alone.
+
+#![allow(clippy::panic, reason = "what tests need and do not get is a failed test, with a message")]
+
+mod cluster;
+mod process;
+mod program;
+mod server;
+
+pub use cluster::Cluster;
+pub use program::{PROGRAM_VARIABLE, program};
+pub use server::Server;

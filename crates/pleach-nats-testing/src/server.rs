@@ -1,0 +1,140 @@
+use std::fs;
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::process::Process;
+
+/// How often a server is looked for until it answers.
+const LOOKS: u32 = 600;
+
+/// How long between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A server of its own, with JetStream.
+#[derive(Debug)]
+pub struct Server {
+    node: Node,
+    _directory: TempDir,
+}
+
+impl Server {
+    /// Starts one, and waits until it takes connections.
+    pub fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// Starts one with more in its configuration.
+    pub fn start_with(configuration: &str) -> Self {
+        let directory = TempDir::new().expect("a temporary directory can be made");
+        let node = Node::start(directory.path(), "alone", free_port(), configuration);
+        node.wait();
+        Self { node, _directory: directory }
+    }
+
+    /// Where it takes connections.
+    pub fn url(&self) -> String {
+        self.node.url()
+    }
+
+    /// Kills it as a crash does.
+    pub fn kill(&mut self) {
+        self.node.kill();
+    }
+
+    /// Starts it again where it was, and waits until it takes connections.
+    pub fn restart(&mut self) {
+        self.node.restart();
+        self.node.wait();
+    }
+
+    /// Stops it without its noticing, as a machine that hangs does.
+    pub fn stop(&self) {
+        self.node.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        self.node.signal(Signal::CONT);
+    }
+}
+
+/// One server, alone or of a cluster.
+#[derive(Debug)]
+pub(crate) struct Node {
+    port: u16,
+    configuration: PathBuf,
+    log: PathBuf,
+    process: Option<Process>,
+}
+
+impl Node {
+    pub(crate) fn start(directory: &Path, name: &str, port: u16, more: &str) -> Self {
+        let (configuration, log) =
+            (directory.join(format!("{name}.conf")), directory.join(format!("{name}.log")));
+        let store = directory.join(name);
+        let text = format!(
+            "server_name: {name}\nlisten: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store:?} }}\n{more}\n"
+        );
+        fs::write(&configuration, text).expect("its configuration can be written");
+        let process = Some(Process::start(&configuration, &log));
+        Self { port, configuration, log, process }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.process = None;
+        self.process = Some(Process::start(&self.configuration, &self.log));
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(process) = &self.process {
+            process.signal(signal);
+        }
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits until it takes connections.
+    pub(crate) fn wait(&self) {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let greets = || {
+            let mut greeting = [0; 4];
+            let mut stream = TcpStream::connect_timeout(&address, LOOK_EVERY).ok()?;
+            stream.read_exact(&mut greeting).ok()?;
+            Some(greeting == *b"INFO")
+        };
+        until(|| greets() == Some(true), || format!("no server answers; it says:\n{}", self.log()));
+    }
+}
+
+/// Looks again and again until `done`.
+pub(crate) fn until(mut done: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
+    for _ in 0..LOOKS {
+        if done() {
+            return;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    panic!("{}", otherwise());
+}
+
+/// A port that nobody listens on now.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
+    listener.local_addr().expect("it has an address").port()
+}

@@ -1,0 +1,207 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_nats::{Client, HeaderMap, Message, Request};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use pleach_engine::Timestamp;
+
+use crate::error::ApiError;
+use crate::options::NatsOptions;
+use crate::record::{Record, StoredMessage};
+
+/// What subjects of the JetStream API begin with where nothing else is said.
+const API_PREFIX: &str = "$JS.API";
+
+/// The JetStream API of a server, as far as an engine needs it.
+#[derive(Clone, Debug)]
+pub(crate) struct Api {
+    pub(crate) client: Client,
+    prefix: String,
+    timeout: Duration,
+}
+
+/// A stream as the server describes it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct StreamInfo {
+    /// All of it, also what this program does not know, so that an update can leave that as it is.
+    pub(crate) config: Map<String, Value>,
+    pub(crate) created: String,
+    pub(crate) state: StreamState,
+    /// When the server said so.
+    pub(crate) ts: Option<String>,
+}
+
+/// What is in a stream.
+#[derive(Debug, Deserialize)]
+pub(crate) struct StreamState {
+    pub(crate) last_seq: u64,
+    /// The subjects that were asked for, and how many messages each has.
+    pub(crate) subjects: Option<HashMap<String, u64>>,
+}
+
+/// The answer to a message that was published.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Stored {
+    pub(crate) seq: u64,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    total: usize,
+    #[serde(default)]
+    streams: Option<Vec<StreamInfo>>,
+}
+
+#[derive(Deserialize)]
+struct Done {}
+
+#[derive(Deserialize)]
+struct Got {
+    message: StoredMessage,
+}
+
+#[derive(Deserialize)]
+struct Failed {
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    #[serde(default)]
+    code: u64,
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+impl Api {
+    pub(crate) fn new(client: Client, options: &NatsOptions) -> Self {
+        let prefix = match (&options.api_prefix, &options.domain) {
+            (Some(prefix), _) => prefix.trim_end_matches('.').to_owned(),
+            (None, Some(domain)) => format!("$JS.{domain}.API"),
+            (None, None) => API_PREFIX.to_owned(),
+        };
+        Self { client, prefix, timeout: options.request_timeout }
+    }
+
+    pub(crate) fn subject(&self, rest: &str) -> String {
+        format!("{}.{rest}", self.prefix)
+    }
+
+    /// Whether JetStream is there for this account.
+    pub(crate) async fn account(&self) -> Result<(), ApiError> {
+        self.call::<Done>("INFO", &json!({})).await.map(drop)
+    }
+
+    pub(crate) async fn info(&self, stream: &str) -> Result<StreamInfo, ApiError> {
+        self.call(&format!("STREAM.INFO.{stream}"), &json!({})).await
+    }
+
+    /// One page of the subjects of a stream that pass `filter`.
+    pub(crate) async fn subjects(
+        &self,
+        stream: &str,
+        filter: &str,
+        offset: usize,
+    ) -> Result<StreamInfo, ApiError> {
+        let asked = json!({ "subjects_filter": filter, "offset": offset });
+        self.call(&format!("STREAM.INFO.{stream}"), &asked).await
+    }
+
+    pub(crate) async fn create(
+        &self,
+        stream: &str,
+        config: &Map<String, Value>,
+    ) -> Result<StreamInfo, ApiError> {
+        self.call(&format!("STREAM.CREATE.{stream}"), config).await
+    }
+
+    pub(crate) async fn update(
+        &self,
+        stream: &str,
+        config: &Map<String, Value>,
+    ) -> Result<StreamInfo, ApiError> {
+        self.call(&format!("STREAM.UPDATE.{stream}"), config).await
+    }
+
+    pub(crate) async fn delete(&self, stream: &str) -> Result<(), ApiError> {
+        self.call::<Done>(&format!("STREAM.DELETE.{stream}"), &json!({})).await.map(drop)
+    }
+
+    /// Removes all but the newest `keep` messages of a subject.
+    pub(crate) async fn purge(&self, stream: &str, subject: &str, keep: u64) -> Result<(), ApiError> {
+        let asked = json!({ "filter": subject, "keep": keep });
+        self.call::<Done>(&format!("STREAM.PURGE.{stream}"), &asked).await.map(drop)
+    }
+
+    /// Every stream of the account.
+    pub(crate) async fn streams(&self) -> Result<Vec<StreamInfo>, ApiError> {
+        let mut all = Vec::new();
+        loop {
+            let page: Listed = self.call("STREAM.LIST", &json!({ "offset": all.len() })).await?;
+            let streams = page.streams.unwrap_or_default();
+            let is_last = streams.is_empty();
+            all.extend(streams);
+            if is_last || all.len() >= page.total {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// A message, as the leader of a stream has it.
+    pub(crate) async fn message(&self, stream: &str, which: &Value) -> Result<Option<Record>, ApiError> {
+        let got: Result<Got, ApiError> = self.call(&format!("STREAM.MSG.GET.{stream}"), which).await;
+        match got {
+            Ok(got) => got.message.into_record().map(Some),
+            Err(error) if error.is(crate::error::number::NO_MESSAGE) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Publishes a message and waits for its answer.
+    pub(crate) async fn publish(
+        &self,
+        subject: String,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> Result<Stored, ApiError> {
+        let request = Request::new().headers(headers).payload(payload).timeout(Some(self.timeout));
+        understood(&self.client.send_request(subject, request).await?.payload)
+    }
+
+    /// Asks under a whole subject.
+    pub(crate) async fn ask(&self, subject: String, payload: Bytes) -> Result<Message, ApiError> {
+        let request = Request::new().payload(payload).timeout(Some(self.timeout));
+        Ok(self.client.send_request(subject, request).await?)
+    }
+
+    async fn call<T: DeserializeOwned>(&self, rest: &str, asked: &impl Serialize) -> Result<T, ApiError> {
+        let asked = serde_json::to_vec(asked).map_err(|error| ApiError::Unsendable(error.to_string()))?;
+        understood(&self.ask(self.subject(rest), asked.into()).await?.payload)
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+}
+
+/// What an answer says, unless it says that something went wrong.
+fn understood<T: DeserializeOwned>(payload: &[u8]) -> Result<T, ApiError> {
+    let malformed = |error: serde_json::Error| ApiError::Malformed(error.to_string());
+    match serde_json::from_slice::<Failed>(payload).map_err(malformed)?.error {
+        Some(ErrorBody { code, err_code: number, description }) => {
+            Err(ApiError::Server { code, number, description })
+        }
+        None => serde_json::from_slice(payload).map_err(malformed),
+    }
+}
+
+/// A moment in the text of the server.
+pub(crate) fn moment(text: &str) -> Result<Timestamp, ApiError> {
+    text.parse().map_err(|_| ApiError::Malformed(format!("{text:?} is no time")))
+}

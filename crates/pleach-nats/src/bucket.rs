@@ -1,0 +1,117 @@
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use pleach_engine::{BucketConfig, BucketInfo, BucketName, Entry, Revision, Timestamp};
+
+use crate::cache::Cache;
+use crate::config::Settings;
+use crate::feed::Feed;
+use crate::names::Names;
+
+/// What this engine knows of a bucket.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    pub(crate) name: BucketName,
+    pub(crate) names: Names,
+    /// When it was created, in microseconds: tells it from its namesakes.
+    pub(crate) identity: u64,
+    settings: RwLock<Known>,
+    /// The newest revision that this engine has written or seen.
+    seen: AtomicU64,
+    watches: AtomicUsize,
+    /// Follows its changes, while anyone wants them.
+    pub(crate) feed: tokio::sync::Mutex<Weak<Feed>>,
+    /// The ordered copy, once someone has scanned.
+    pub(crate) cache: tokio::sync::Mutex<Option<Arc<Cache>>>,
+    /// The feed again, for whoever cannot wait.
+    pub(crate) running: Mutex<Weak<Feed>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    settings: Arc<Settings>,
+    /// When the server said so, by a clock that never goes back.
+    since: Duration,
+}
+
+impl Bucket {
+    pub(crate) fn new(name: BucketName, names: Names, settings: Settings, last: u64, now: Duration) -> Self {
+        Self {
+            name,
+            names,
+            identity: settings.created.as_micros(),
+            settings: RwLock::new(Known { settings: Arc::new(settings), since: now }),
+            seen: AtomicU64::new(last),
+            watches: AtomicUsize::new(0),
+            feed: tokio::sync::Mutex::new(Weak::new()),
+            cache: tokio::sync::Mutex::new(None),
+            running: Mutex::new(Weak::new()),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner).settings)
+    }
+
+    /// How long ago the server said what is known.
+    pub(crate) fn age(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.settings.read().unwrap_or_else(PoisonError::into_inner).since)
+    }
+
+    pub(crate) fn learn(&self, settings: Settings, last: u64, now: Duration) {
+        self.see(last);
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) =
+            Known { settings: Arc::new(settings), since: now };
+    }
+
+    /// Takes note of a revision that is there.
+    pub(crate) fn see(&self, revision: u64) {
+        self.seen.fetch_max(revision, Ordering::AcqRel);
+    }
+
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn info(&self, last: u64, floor: u64) -> BucketInfo {
+        let settings = self.settings();
+        BucketInfo {
+            name: self.name.clone(),
+            config: settings.config.clone(),
+            created: settings.created,
+            last_revision: Revision::new(last),
+            feed_floor: Revision::new(floor),
+            watches: self.watches.load(Ordering::Acquire),
+        }
+    }
+
+    pub(crate) fn is_live(&self, entry: &Entry, now: Timestamp) -> bool {
+        self.settings().config.is_live(entry, now)
+    }
+
+    pub(crate) fn config(&self) -> BucketConfig {
+        self.settings().config.clone()
+    }
+
+    /// Counts a watch until what is returned is dropped.
+    pub(crate) fn watched(self: &Arc<Self>) -> Watched {
+        self.watches.fetch_add(1, Ordering::AcqRel);
+        Watched(Arc::clone(self))
+    }
+
+    /// The feed, if someone follows the bucket.
+    pub(crate) fn running_feed(&self) -> Option<Arc<Feed>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+}
+
+/// An open watch of a bucket.
+#[derive(Debug)]
+pub(crate) struct Watched(Arc<Bucket>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.watches.fetch_sub(1, Ordering::AcqRel);
+    }
+}

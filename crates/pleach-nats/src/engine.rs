@@ -1,0 +1,299 @@
+use std::collections::HashMap;
+use std::num::NonZeroU8;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use pleach_engine::{
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
+    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery,
+    Selection, SystemClock, WatchQuery, WatchStream,
+};
+
+use crate::api::Api;
+use crate::bucket::Bucket;
+use crate::clock::ServerClock;
+use crate::config::MESSAGE_OVERHEAD;
+use crate::connection;
+use crate::feed::End;
+use crate::options::{NatsOptions, Reads, Scans, Storage};
+use crate::pages::Pages;
+use crate::runtime::Background;
+
+/// Bytes of keys, values and headers in one batch: the server keeps a batch in memory until it is complete.
+const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The shortest TTL that a server keeps, and how exactly.
+const TTL_RESOLUTION: Duration = Duration::from_secs(1);
+
+/// The engine on NATS JetStream. Dropping it closes it.
+#[derive(Debug)]
+pub struct NatsEngine {
+    shared: Arc<Shared>,
+    background: Arc<Background>,
+}
+
+/// What an engine's calls and its background work have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: NatsOptions,
+    pub(crate) api: Api,
+    pub(crate) clock: ServerClock,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) buckets: Mutex<HashMap<BucketName, Arc<Bucket>>>,
+    pub(crate) pages: Mutex<Pages>,
+    /// Tells this engine from others, whose page tokens must not work here.
+    pub(crate) store: u64,
+    /// How often a connection was made.
+    pub(crate) connections: watch::Receiver<u64>,
+    /// Where background work runs.
+    pub(crate) handle: Handle,
+    is_closed: AtomicBool,
+    commits: AtomicU64,
+}
+
+impl NatsEngine {
+    /// Connects to servers, and checks that they can do what is needed.
+    ///
+    /// # Errors
+    /// `Unreachable`, `Refused` by a server that is too old, or `Unsupported` without JetStream.
+    pub async fn connect(options: NatsOptions) -> Result<Self, EngineError> {
+        Self::connect_with_clock(options, Arc::new(SystemClock::new())).await
+    }
+
+    /// The same, with a clock that is corrected by what the servers say.
+    ///
+    /// # Errors
+    /// As [`NatsEngine::connect`].
+    pub async fn connect_with_clock(
+        options: NatsOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, EngineError> {
+        let background = Background::start().map_err(|error| EngineError::Bug {
+            what: format!("no threads can be started for the connection: {error}"),
+        })?;
+        let background = Arc::new(background);
+        let handle = background.handle().clone();
+        let shared = background.run(Shared::connect(options, clock, handle)).await?;
+        Ok(Self { shared: Arc::new(shared), background })
+    }
+
+    /// Reads a key with another promise than the engine's own.
+    ///
+    /// # Errors
+    /// As [`Engine::read`]; `FutureRevision` if the bucket has not come to the revision asked for.
+    pub async fn read_with(
+        &self,
+        bucket: &BucketName,
+        key: &Key,
+        reads: Reads,
+    ) -> Result<Option<Entry>, EngineError> {
+        self.background.run(self.shared.read(bucket, key, At::Latest, reads)).await
+    }
+}
+
+impl Shared {
+    async fn connect(
+        options: NatsOptions,
+        clock: Arc<dyn Clock>,
+        handle: Handle,
+    ) -> Result<Self, EngineError> {
+        let counted = watch::Sender::new(0);
+        let connections = counted.subscribe();
+        let client = connection::connect(&options, counted).await?;
+        let capabilities = capabilities(&options, client.max_payload());
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| EngineError::Bug { what: error.to_string() })?;
+        let shared = Self {
+            api: Api::new(client, &options),
+            clock: ServerClock::new(clock),
+            capabilities,
+            buckets: Mutex::new(HashMap::new()),
+            pages: Mutex::new(Pages::default()),
+            store: u64::from_le_bytes(random),
+            connections,
+            handle,
+            is_closed: AtomicBool::new(false),
+            commits: AtomicU64::new(0),
+            options,
+        };
+        shared
+            .patiently(|| shared.api.account())
+            .await
+            .map_err(|error| error.refused("show its JetStream account"))?;
+        Ok(shared)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn check_open(&self) -> Result<(), EngineError> {
+        if self.is_closed() { Err(EngineError::Closed) } else { Ok(()) }
+    }
+
+    /// The name of a commit, which no other has, of this engine or another.
+    pub(crate) fn next_id(&self) -> String {
+        format!("{:016x}{:x}", self.store, self.commits.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn compact_key(&self, name: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
+        let bucket = self.bucket(name).await?;
+        let (stream, subject) = (&bucket.names.stream, bucket.names.subject(key));
+        self.in_bucket(&bucket, "compact a key", || self.api.purge(stream, &subject, keep.get().into())).await
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        let buckets = std::mem::take(&mut *self.buckets.lock().unwrap_or_else(PoisonError::into_inner));
+        for bucket in buckets.into_values() {
+            if let Some(feed) = bucket.running_feed() {
+                feed.end(End::Closed);
+            }
+        }
+        *self.pages.lock().unwrap_or_else(PoisonError::into_inner) = Pages::default();
+    }
+}
+
+fn capabilities(options: &NatsOptions, payload_bytes_max: usize) -> Capabilities {
+    let payload_bytes_max = u32::try_from(payload_bytes_max).unwrap_or(u32::MAX);
+    Capabilities {
+        batch_bytes_max: BATCH_BYTES_MAX,
+        value_bytes_max: payload_bytes_max.saturating_sub(MESSAGE_OVERHEAD).max(1),
+        ttl_resolution: TTL_RESOLUTION,
+        synced_commits: options.servers_sync,
+        reads_own_writes: options.reads != Reads::Any,
+        linearizable_reads: false,
+        expired_history: false,
+        snapshot_scans: options.scans == Scans::Cached,
+        complete_feed: false,
+        persistent: options.storage == Storage::File,
+        ..Capabilities::complete("nats")
+    }
+}
+
+impl Drop for NatsEngine {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+#[async_trait]
+impl Engine for NatsEngine {
+    fn capabilities(&self) -> &Capabilities {
+        &self.shared.capabilities
+    }
+
+    async fn create_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
+        self.background.run(self.shared.create_bucket(bucket, config)).await
+    }
+
+    async fn update_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
+        self.background.run(self.shared.update_bucket(bucket, config)).await
+    }
+
+    async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
+        self.background.run(self.shared.delete_bucket(bucket)).await
+    }
+
+    async fn bucket(&self, bucket: &BucketName) -> Result<BucketInfo, EngineError> {
+        self.background
+            .run(async {
+                let (bucket, last) = self.shared.look(bucket).await?;
+                self.shared.describe(&bucket, last).await
+            })
+            .await
+    }
+
+    async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
+        self.background.run(self.shared.buckets()).await
+    }
+
+    async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
+        self.background.run(self.shared.commit(bucket, batch)).await
+    }
+
+    async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
+        self.background.run(self.shared.read(bucket, key, at, self.shared.options.reads)).await
+    }
+
+    async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
+        self.background.run(self.shared.history(bucket, key)).await
+    }
+
+    async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
+        self.background.run(self.shared.scan(bucket, query)).await
+    }
+
+    async fn count(&self, bucket: &BucketName, selection: Selection) -> Result<u64, EngineError> {
+        self.background.run(self.shared.count(bucket, selection)).await
+    }
+
+    async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
+        self.background.run(self.shared.watch(&self.background, bucket, query)).await
+    }
+
+    async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
+        self.background.run(self.shared.compact_key(bucket, key, keep)).await
+    }
+
+    async fn create_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.background.run(self.shared.create_consumer(bucket, consumer, start)).await
+    }
+
+    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
+        self.background.run(self.shared.consumers(bucket)).await
+    }
+
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.background.run(self.shared.consumer(bucket, consumer)).await
+    }
+
+    async fn acknowledge(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        revision: Revision,
+    ) -> Result<(), EngineError> {
+        self.background.run(self.shared.acknowledge(bucket, consumer, revision)).await
+    }
+
+    async fn reset_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.background.run(self.shared.reset_consumer(bucket, consumer, start)).await
+    }
+
+    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
+        self.background.run(self.shared.delete_consumer(bucket, consumer)).await
+    }
+
+    async fn close(&self) -> Result<(), EngineError> {
+        self.shared.close();
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+
+use pleach_engine::{BucketName, Change, EngineError, Revision};
+
+use crate::record::bytes;
+
+/// The most changes of one bucket that are kept for its watchers.
+const FEED_CHANGES_MAX: usize = 65_536;
+
+/// The most bytes of keys, values and headers in them.
+const FEED_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Why a feed has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The bucket was deleted.
+    Gone,
+    /// The engine was closed.
+    Closed,
+}
+
+/// The latest changes of a bucket as they come from the server, for everyone in this process who follows it.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    name: BucketName,
+    state: Mutex<State>,
+    /// Tells how often something has come.
+    arrivals: watch::Sender<u64>,
+    /// Has whoever follows the server look at once whether something is missing.
+    pub(crate) nudge: Notify,
+    task: Mutex<Option<AbortHandle>>,
+}
+
+#[derive(Debug)]
+struct State {
+    changes: VecDeque<Change>,
+    bytes: usize,
+    /// Nothing from here on is missing.
+    floor: u64,
+    /// The first revision that has not come yet.
+    next: u64,
+    /// Whether the server has been heard of lately.
+    is_ready: bool,
+    end: Option<End>,
+}
+
+/// What there is to follow from some place on.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// These changes, and where to go on.
+    Changes(Vec<Change>, u64),
+    /// Nothing yet.
+    None,
+}
+
+impl Feed {
+    /// A feed whose first change will be `next`.
+    pub(crate) fn new(name: BucketName, next: u64) -> Self {
+        let state =
+            State { changes: VecDeque::new(), bytes: 0, floor: next, next, is_ready: true, end: None };
+        Self {
+            name,
+            state: Mutex::new(state),
+            arrivals: watch::Sender::new(0),
+            nudge: Notify::new(),
+            task: Mutex::new(None),
+        }
+    }
+
+    /// The task that fills it, which ends with it.
+    pub(crate) fn fed_by(&self, task: AbortHandle) {
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+
+    /// Tells when something has come, from now on.
+    pub(crate) fn arrivals(&self) -> watch::Receiver<u64> {
+        self.arrivals.subscribe()
+    }
+
+    /// The first revision that has not come yet.
+    pub(crate) fn next(&self) -> u64 {
+        self.lock().next
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        let state = self.lock();
+        state.is_ready && state.end.is_none()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().end.is_some()
+    }
+
+    pub(crate) fn set_ready(&self, is_ready: bool) {
+        self.lock().is_ready = is_ready;
+        self.tell();
+    }
+
+    /// Adds changes, the next that there are; `next` is the first revision after them.
+    pub(crate) fn push(&self, changes: impl IntoIterator<Item = Change>, next: u64) {
+        let mut state = self.lock();
+        for change in changes {
+            state.bytes += bytes(&change.entry);
+            state.changes.push_back(change);
+        }
+        state.next = next;
+        while state.changes.len() > FEED_CHANGES_MAX || state.bytes > FEED_BYTES_MAX {
+            state.drop_oldest();
+        }
+        drop(state);
+        self.tell();
+    }
+
+    /// Takes note that something before `floor` was missed for good.
+    pub(crate) fn lose(&self, floor: u64) {
+        let mut state = self.lock();
+        state.changes.clear();
+        (state.bytes, state.floor, state.next) = (0, floor, floor);
+        drop(state);
+        self.tell();
+    }
+
+    pub(crate) fn end(&self, end: End) {
+        self.lock().end.get_or_insert(end);
+        self.tell();
+    }
+
+    /// What there is from `from` on, at most `limit` changes.
+    ///
+    /// # Errors
+    /// `Compacted` if some of it is no longer here, and why the feed has ended if it has.
+    pub(crate) fn news(&self, from: u64, limit: usize) -> Result<News, EngineError> {
+        let state = self.lock();
+        match state.end {
+            Some(End::Gone) => return Err(EngineError::BucketNotFound { bucket: self.name.clone() }),
+            Some(End::Closed) => return Err(EngineError::Closed),
+            None => {}
+        }
+        if from < state.floor {
+            return Err(EngineError::Compacted { oldest: Revision::new(state.floor) });
+        }
+        if from >= state.next {
+            return Ok(News::None);
+        }
+        let start = state.changes.partition_point(|change| change.entry.revision.get() < from);
+        let changes: Vec<Change> = state.changes.range(start..).take(limit).cloned().collect();
+        let next = match changes.last() {
+            Some(last) if changes.len() == limit => last.entry.revision.get() + 1,
+            _ => state.next,
+        };
+        Ok(News::Changes(changes, next))
+    }
+
+    /// Waits until everything up to `revision` has come, or it is clear that it will not.
+    pub(crate) async fn reach(&self, revision: u64) {
+        let mut arrivals = self.arrivals();
+        while self.next() <= revision && !self.has_ended() {
+            if arrivals.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn tell(&self) {
+        self.arrivals.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Batches fall off whole, so that nobody begins in the middle of one.
+    fn drop_oldest(&mut self) {
+        while let Some(oldest) = self.changes.pop_front() {
+            self.bytes -= bytes(&oldest.entry);
+            self.floor = oldest.entry.revision.get() + 1;
+            if oldest.batch.is_last() {
+                break;
+            }
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+}

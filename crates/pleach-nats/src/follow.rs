@@ -1,0 +1,178 @@
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use async_nats::{Message, Subscriber};
+use futures_util::StreamExt;
+use tokio::sync::watch;
+
+use pleach_engine::{Change, EngineError};
+
+use crate::bucket::Bucket;
+use crate::engine::Shared;
+use crate::feed::{End, Feed};
+use crate::record::Record;
+use crate::runtime::pause;
+
+/// How often to ask whether something was missed, if the server repeats every change by itself.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The same, for a bucket of which only writers' own messages can be heard.
+const LOOK_OFTEN: Duration = Duration::from_millis(200);
+
+/// Messages handled at once.
+const MESSAGES_AT_ONCE: usize = 512;
+
+/// Following the changes of buckets.
+///
+/// The stream of a bucket that Pleach made repeats every message it stores, with its revision. A revision that is not the
+/// next one means that something did not arrive, and that is then read from the stream. So that the last change
+/// is not missed either, the stream is asked every now and then how far it is, and after every reconnect. Other buckets
+/// only have the messages of their writers to go by: each is a hint to look.
+impl Shared {
+    /// The feed of a bucket, which begins when the first who wants it comes.
+    pub(crate) async fn feed(self: &Arc<Self>, bucket: &Arc<Bucket>) -> Result<Arc<Feed>, EngineError> {
+        let mut running = bucket.feed.lock().await;
+        if let Some(feed) = running.upgrade().filter(|feed| !feed.has_ended()) {
+            return Ok(feed);
+        }
+        let settings = bucket.settings();
+        let subject =
+            if settings.is_repeated { bucket.names.all_repeated() } else { bucket.names.all_subjects() };
+        let unreachable = |reason: String| EngineError::Unreachable { reason };
+        let client = &self.api.client;
+        let subscriber = client.subscribe(subject).await.map_err(|error| unreachable(error.to_string()))?;
+        client.flush().await.map_err(|error| unreachable(error.to_string()))?;
+        // Everything after this revision comes by the subscription, or is found missing.
+        let (looked, last) = self.look(&bucket.name).await?;
+        if looked.identity != bucket.identity {
+            return Err(EngineError::BucketNotFound { bucket: bucket.name.clone() });
+        }
+        let feed = Arc::new(Feed::new(bucket.name.clone(), last + 1));
+        let follower = Follower {
+            shared: Arc::downgrade(self),
+            feed: Arc::downgrade(&feed),
+            bucket: Arc::clone(bucket),
+            connections: self.connections.clone(),
+            is_repeated: settings.is_repeated,
+        };
+        feed.fed_by(self.handle.spawn(follower.run(subscriber)).abort_handle());
+        *running = Arc::downgrade(&feed);
+        *bucket.running.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&feed);
+        if self.is_closed() {
+            return Err(EngineError::Closed);
+        }
+        Ok(feed)
+    }
+}
+
+/// Fills a feed from the server.
+struct Follower {
+    shared: Weak<Shared>,
+    feed: Weak<Feed>,
+    bucket: Arc<Bucket>,
+    connections: watch::Receiver<u64>,
+    is_repeated: bool,
+}
+
+impl Follower {
+    async fn run(mut self, subscriber: Subscriber) {
+        let mut messages = subscriber.ready_chunks(MESSAGES_AT_ONCE);
+        self.connections.mark_unchanged();
+        let every = if self.is_repeated { LOOK_EVERY } else { LOOK_OFTEN };
+        loop {
+            let Some(feed) = self.feed.upgrade() else { return };
+            let nudged = feed.nudge.notified();
+            let came = tokio::select! {
+                came = messages.next() => match came {
+                    Some(came) => Some(came),
+                    None => return,
+                },
+                () = nudged => None,
+                _ = self.connections.changed() => None,
+                () = pause(every) => None,
+            };
+            let Some(shared) = self.shared.upgrade() else { return };
+            let done = match came {
+                Some(came) if self.is_repeated => self.take(&shared, &feed, came).await,
+                _ => self.look(&shared, &feed).await,
+            };
+            match done {
+                Ok(()) => {}
+                Err(EngineError::BucketNotFound { .. }) => return feed.end(End::Gone),
+                Err(EngineError::Closed) => return feed.end(End::Closed),
+                // Whoever waits is told that nothing is certain until the servers answer again.
+                Err(_) => {
+                    feed.set_ready(false);
+                    feed.nudge.notify_one();
+                    drop((shared, feed));
+                    pause(LOOK_OFTEN).await;
+                }
+            }
+        }
+    }
+
+    /// Takes repeated messages, and reads what is missing between them.
+    async fn take(
+        &self,
+        shared: &Arc<Shared>,
+        feed: &Feed,
+        messages: Vec<Message>,
+    ) -> Result<(), EngineError> {
+        let mut changes: Vec<Change> = Vec::with_capacity(messages.len());
+        let mut next = feed.next();
+        for message in messages {
+            // A message without what the server adds to those it repeats is somebody's who should not be there.
+            let Ok(record) = Record::from_message(message) else { continue };
+            let sequence = record.sequence;
+            if sequence < next {
+                continue;
+            }
+            if sequence > next {
+                feed.push(std::mem::take(&mut changes), next);
+                self.fill(shared, feed, sequence - 1).await?;
+            }
+            changes.extend(record.into_change(&self.bucket.names));
+            next = sequence + 1;
+        }
+        feed.push(changes, next);
+        self.bucket.see(next - 1);
+        Ok(())
+    }
+
+    /// Asks how far the stream is, and reads what has not come.
+    async fn look(&self, shared: &Arc<Shared>, feed: &Feed) -> Result<(), EngineError> {
+        let (looked, last) = shared.look(&self.bucket.name).await?;
+        if looked.identity != self.bucket.identity {
+            return Err(EngineError::BucketNotFound { bucket: self.bucket.name.clone() });
+        }
+        if last >= feed.next() {
+            self.fill(shared, feed, last).await?;
+        }
+        if !feed.is_ready() {
+            feed.set_ready(true);
+        }
+        Ok(())
+    }
+
+    /// Reads what is missing up to and with `up_to`. What is no longer there is lost to those who follow.
+    async fn fill(&self, shared: &Arc<Shared>, feed: &Feed, up_to: u64) -> Result<(), EngineError> {
+        let from = feed.next();
+        let mut found: Vec<Change> = Vec::new();
+        let (mut expected, mut is_whole) = (from, true);
+        let take = |record: Record| {
+            is_whole &= record.sequence == expected;
+            expected = record.sequence + 1;
+            found.extend(record.into_change(&self.bucket.names));
+            Ok(())
+        };
+        shared.read_range(&self.bucket, &self.bucket.names.all_subjects(), from, up_to, take).await?;
+        is_whole &= expected == up_to + 1;
+        if is_whole || !self.is_repeated {
+            feed.push(found, up_to + 1);
+        } else {
+            feed.lose(up_to + 1);
+        }
+        self.bucket.see(up_to);
+        Ok(())
+    }
+}
