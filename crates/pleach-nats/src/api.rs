@@ -184,10 +184,6 @@ impl Api {
         let asked = serde_json::to_vec(asked).map_err(|error| ApiError::Unsendable(error.to_string()))?;
         understood(&self.ask(self.subject(rest), asked.into()).await?.payload)
     }
-
-    pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
-    }
 }
 
 /// What an answer says, unless it says that something went wrong.

@@ -16,9 +16,6 @@ use crate::record::Record;
 /// Changes taken from the feed at once.
 const CHANGES_AT_ONCE: usize = 1024;
 
-/// How long a scan waits before it has the feed look whether something was missed.
-const NUDGE_AFTER: std::time::Duration = std::time::Duration::from_millis(50);
-
 /// The values of a bucket by key. Copying it is cheap, and a copy does not change.
 pub(crate) type Entries = RedBlackTreeMapSync<CachedKey, Arc<Entry>>;
 
@@ -37,6 +34,8 @@ impl Borrow<[u8]> for CachedKey {
 pub(crate) struct Cache {
     feed: Arc<Feed>,
     state: Mutex<State>,
+    /// From this revision on it is what the bucket was then. Before, it may lack what was replaced while it was loaded.
+    exact_from: u64,
     /// Everything up to this revision is in it.
     reached: watch::Sender<u64>,
     task: Mutex<Option<AbortHandle>>,
@@ -92,8 +91,10 @@ impl Shared {
             Ok(())
         };
         self.read_range(bucket, &bucket.names.all_subjects(), 1, last, take).await?;
+        let (_, exact_from) = self.look(&bucket.name).await?;
         let cache = Arc::new(Cache {
             feed: Arc::clone(&feed),
+            exact_from,
             state: Mutex::new(State { entries, revision: last, is_broken: false }),
             reached: watch::Sender::new(last),
             task: Mutex::new(None),
@@ -118,19 +119,15 @@ impl Cache {
 
     /// Waits until everything up to `revision` is in it and the server has been heard of, or it is broken.
     async fn reach(&self, revision: u64) {
+        let revision = revision.max(self.exact_from);
+        self.feed.reach(revision).await;
         let mut reached = self.reached.subscribe();
-        let mut arrivals = self.feed.arrivals();
-        while !self.lock().is_broken && !(*reached.borrow_and_update() >= revision && self.feed.is_ready()) {
+        while !self.lock().is_broken && *reached.borrow_and_update() < revision {
             if self.feed.has_ended() {
                 self.lock().is_broken = true;
                 return;
             }
-            let come = async {
-                tokio::select! { _ = reached.changed() => {}, _ = arrivals.changed() => {} }
-            };
-            if tokio::time::timeout(NUDGE_AFTER, come).await.is_err() {
-                self.feed.nudge.notify_one();
-            }
+            let _ = reached.changed().await;
         }
     }
 

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
@@ -13,6 +14,9 @@ const FEED_CHANGES_MAX: usize = 65_536;
 
 /// The most bytes of keys, values and headers in them.
 const FEED_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// How long to wait for a change that must come before the server is asked whether it was missed.
+const NUDGE_AFTER: Duration = Duration::from_millis(50);
 
 /// Why a feed has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,8 @@ struct State {
     floor: u64,
     /// The first revision that has not come yet.
     next: u64,
+    /// The first revision that is not shown yet: batches are shown whole.
+    shown: u64,
     /// Whether the server has been heard of lately.
     is_ready: bool,
     end: Option<End>,
@@ -61,7 +67,7 @@ impl Feed {
     /// A feed whose first change will be `next`.
     pub(crate) fn new(name: BucketName, next: u64) -> Self {
         let state =
-            State { changes: VecDeque::new(), bytes: 0, floor: next, next, is_ready: true, end: None };
+            State { changes: VecDeque::new(), bytes: 0, floor: next, next, shown: next, is_ready: true, end: None };
         Self {
             name,
             state: Mutex::new(state),
@@ -105,6 +111,9 @@ impl Feed {
         let mut state = self.lock();
         for change in changes {
             state.bytes += bytes(&change.entry);
+            if change.batch.is_last() {
+                state.shown = change.entry.revision.get() + 1;
+            }
             state.changes.push_back(change);
         }
         state.next = next;
@@ -115,11 +124,19 @@ impl Feed {
         self.tell();
     }
 
+    /// Shows everything that has come: nothing of a batch in it is still to come.
+    pub(crate) fn show_all(&self) {
+        let mut state = self.lock();
+        state.shown = state.next;
+        drop(state);
+        self.tell();
+    }
+
     /// Takes note that something before `floor` was missed for good.
     pub(crate) fn lose(&self, floor: u64) {
         let mut state = self.lock();
         state.changes.clear();
-        (state.bytes, state.floor, state.next) = (0, floor, floor);
+        (state.bytes, state.floor, state.next, state.shown) = (0, floor, floor, floor);
         drop(state);
         self.tell();
     }
@@ -143,24 +160,34 @@ impl Feed {
         if from < state.floor {
             return Err(EngineError::Compacted { oldest: Revision::new(state.floor) });
         }
-        if from >= state.next {
+        if from >= state.shown {
             return Ok(News::None);
         }
-        let start = state.changes.partition_point(|change| change.entry.revision.get() < from);
-        let changes: Vec<Change> = state.changes.range(start..).take(limit).cloned().collect();
-        let next = match changes.last() {
-            Some(last) if changes.len() == limit => last.entry.revision.get() + 1,
-            _ => state.next,
-        };
-        Ok(News::Changes(changes, next))
+        let place = |revision| state.changes.partition_point(|change| change.entry.revision.get() < revision);
+        let (start, end) = (place(from), place(state.shown));
+        let mut changes: Vec<Change> = Vec::new();
+        for change in state.changes.range(start..end) {
+            // What is taken together is seen together, so a batch is never cut.
+            let is_full = changes.len() >= limit && changes.last().is_some_and(|last: &Change| last.batch.is_last());
+            if is_full {
+                let next = change.entry.revision.get();
+                return Ok(News::Changes(changes, next));
+            }
+            changes.push(change.clone());
+        }
+        Ok(News::Changes(changes, state.shown))
     }
 
-    /// Waits until everything up to `revision` has come, or it is clear that it will not.
+    /// Waits until everything up to `revision` has come and the server has been heard of lately, or the feed has ended.
     pub(crate) async fn reach(&self, revision: u64) {
         let mut arrivals = self.arrivals();
-        while self.next() <= revision && !self.has_ended() {
-            if arrivals.changed().await.is_err() {
+        loop {
+            arrivals.mark_unchanged();
+            if self.has_ended() || (self.lock().shown > revision && self.is_ready()) {
                 return;
+            }
+            if tokio::time::timeout(NUDGE_AFTER, arrivals.changed()).await.is_err() {
+                self.nudge.notify_one();
             }
         }
     }

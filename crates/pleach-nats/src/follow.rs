@@ -169,6 +169,9 @@ impl Follower {
         is_whole &= expected == up_to + 1;
         if is_whole || !self.is_repeated {
             feed.push(found, up_to + 1);
+            if !self.is_repeated {
+                feed.show_all();
+            }
         } else {
             feed.lose(up_to + 1);
         }

@@ -5,7 +5,7 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use pleach_engine::{
-    BatchPart, BucketName, Change, EngineError, Revision, WatchEvent, WatchQuery, WatchStart, WatchStream,
+    BatchPart, BucketName, Change, EngineError, Entry, Key, Op, Revision, WatchEvent, WatchQuery, WatchStart, WatchStream,
 };
 
 use crate::bucket::{Bucket, Watched};
@@ -97,7 +97,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Queues what was there at `last`.
+    /// Queues what was there. While it is read, records are replaced by newer ones: those come by the feed, so that
+    /// what is queued is what was there once everything had been read.
     async fn read_initial(&mut self, last: u64) -> Result<(), EngineError> {
         let names = &self.bucket.names;
         let filter = match self.query.filters.as_slice() {
@@ -105,29 +106,32 @@ impl Watch {
             _ => names.all_subjects(),
         };
         let is_latest = self.query.start == WatchStart::Latest;
-        let mut found: BTreeMap<u64, Change> = BTreeMap::new();
-        let mut newest = std::collections::HashMap::new();
+        let config = self.bucket.config();
+        let keep = if is_latest { 1 } else { usize::from(config.history.get()) };
+        let mut found: BTreeMap<Key, VecDeque<Entry>> = BTreeMap::new();
         let take = |record: Record| {
-            let Some(change) = record.into_change(names) else { return Ok(()) };
-            if self.query.matches(&change.entry.key) {
-                let revision = change.entry.revision.get();
-                if is_latest {
-                    let older = newest.insert(change.entry.key.clone(), revision);
-                    older.and_then(|older| found.remove(&older));
-                }
-                found.insert(revision, change);
+            if let Some(change) = record.into_change(names) {
+                self.query.matches(&change.entry.key).then(|| add(&mut found, change.entry, keep));
             }
             Ok(())
         };
         self.shared.read_range(&self.bucket, &filter, 1, last, take).await?;
-        let now = self.shared.clock.now();
-        for change in found.into_values() {
-            if !is_latest || self.bucket.is_live(&change.entry, now) {
-                let entry = shown(change.entry, &self.bucket.settings().config);
-                self.queue.push_back(WatchEvent::Change(Change { entry, batch: BatchPart::SINGLE }));
-            }
+        let (_, reached) = self.shared.look(&self.bucket.name).await?;
+        let waited = tokio::time::timeout(self.shared.options.patience, self.feed.reach(reached)).await;
+        waited.map_err(|_| EngineError::Unreachable { reason: "changes have not been heard of".into() })?;
+        while let News::Changes(changes, next) = self.feed.news(self.next, CHANGES_AT_ONCE)? {
+            self.next = next;
+            let wanted = changes.into_iter().filter(|change| self.query.matches(&change.entry.key));
+            wanted.for_each(|change| add(&mut found, change.entry, keep));
         }
-        self.queue.push_back(WatchEvent::InitialDone { revision: Revision::new(last) });
+        let now = self.shared.clock.now();
+        let mut entries: Vec<Entry> = found.into_values().flatten().collect();
+        entries.retain(|entry| !is_latest || config.is_live(entry, now));
+        entries.sort_by_key(|entry| entry.revision);
+        let changes = entries.into_iter().map(|entry| shown(entry, &config));
+        let changes = changes.map(|entry| Change { entry, batch: BatchPart::SINGLE });
+        self.queue.extend(changes.map(WatchEvent::Change));
+        self.queue.push_back(WatchEvent::InitialDone { revision: Revision::new(self.next - 1) });
         Ok(())
     }
 
@@ -174,5 +178,17 @@ impl Watch {
         let changes = records.into_iter().filter_map(|record| record.into_change(&self.bucket.names));
         self.deliver(changes.collect());
         Ok(())
+    }
+}
+
+/// Adds a record to those that are kept of its key.
+fn add(found: &mut BTreeMap<Key, VecDeque<Entry>>, entry: Entry, keep: usize) {
+    let records = found.entry(entry.key.clone()).or_default();
+    if matches!(entry.op, Op::Purge) {
+        records.clear();
+    }
+    records.push_back(entry);
+    while records.len() > keep {
+        records.pop_front();
     }
 }
