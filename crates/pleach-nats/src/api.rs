@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use async_nats::{Client, HeaderMap, Message, Request};
@@ -15,6 +15,9 @@ use crate::record::{Record, StoredMessage};
 
 /// What subjects of the JetStream API begin with where nothing else is said.
 const API_PREFIX: &str = "$JS.API";
+
+/// How often streams are listed when others make and delete some meanwhile.
+const LIST_ATTEMPTS: usize = 20;
 
 /// The JetStream API of a server, as far as an engine needs it.
 #[derive(Clone, Debug)]
@@ -139,16 +142,35 @@ impl Api {
         self.call::<Done>(&format!("STREAM.PURGE.{stream}"), &asked).await.map(drop)
     }
 
-    /// Every stream of the account.
+    /// Every stream of the account. Pages are counted, so that streams that come or go between two of them could be
+    /// listed twice or not at all: then they are listed again.
     pub(crate) async fn streams(&self) -> Result<Vec<StreamInfo>, ApiError> {
-        let mut all = Vec::new();
+        let mut listed = None;
+        for _ in 0..LIST_ATTEMPTS {
+            let (streams, is_steady) = self.list_streams().await?;
+            listed = Some(streams);
+            if is_steady {
+                break;
+            }
+        }
+        Ok(listed.unwrap_or_default().into_values().collect())
+    }
+
+    async fn list_streams(&self) -> Result<(BTreeMap<String, StreamInfo>, bool), ApiError> {
+        let (mut all, mut offset, mut first_total) = (BTreeMap::new(), 0, None);
         loop {
-            let page: Listed = self.call("STREAM.LIST", &json!({ "offset": all.len() })).await?;
+            let page: Listed = self.call("STREAM.LIST", &json!({ "offset": offset })).await?;
+            let total = *first_total.get_or_insert(page.total);
             let streams = page.streams.unwrap_or_default();
-            let is_last = streams.is_empty();
-            all.extend(streams);
-            if is_last || all.len() >= page.total {
-                return Ok(all);
+            offset += streams.len();
+            let is_last = streams.is_empty() || offset >= page.total;
+            for stream in streams {
+                let name = stream.config.get("name").and_then(Value::as_str).unwrap_or_default();
+                all.insert(name.to_owned(), stream);
+            }
+            if is_last || total != page.total {
+                let is_steady = total == page.total && all.len() == total;
+                return Ok((all, is_steady));
             }
         }
     }
