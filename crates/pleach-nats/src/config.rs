@@ -37,8 +37,6 @@ pub(crate) struct Settings {
     pub(crate) takes_ttl: bool,
     /// It is about to be deleted.
     pub(crate) is_sealed: bool,
-    /// Whether its metadata said what it is; another client may have lost that.
-    pub(crate) is_described: bool,
 }
 
 impl Settings {
@@ -63,7 +61,6 @@ impl Settings {
         let repeated = stream.get("republish").and_then(|republish| republish.get("dest")?.as_str());
         let unreadable = || not_a_bucket("its time of creation cannot be read");
         Ok(Self {
-            is_described: described.is_some(),
             config: merged(described, history, stream, value_bytes_max),
             created: moment(&info.created).map_err(|_| unreadable())?,
             first_revision: u64::try_from(number("first_seq")).unwrap_or(0).max(1),

@@ -66,8 +66,15 @@ pub(crate) enum News {
 impl Feed {
     /// A feed whose first change will be `next`.
     pub(crate) fn new(name: BucketName, next: u64) -> Self {
-        let state =
-            State { changes: VecDeque::new(), bytes: 0, floor: next, next, shown: next, is_ready: true, end: None };
+        let state = State {
+            changes: VecDeque::new(),
+            bytes: 0,
+            floor: next,
+            next,
+            shown: next,
+            is_ready: true,
+            end: None,
+        };
         Self {
             name,
             state: Mutex::new(state),
@@ -168,7 +175,8 @@ impl Feed {
         let mut changes: Vec<Change> = Vec::new();
         for change in state.changes.range(start..end) {
             // What is taken together is seen together, so a batch is never cut.
-            let is_full = changes.len() >= limit && changes.last().is_some_and(|last: &Change| last.batch.is_last());
+            let is_full =
+                changes.len() >= limit && changes.last().is_some_and(|last: &Change| last.batch.is_last());
             if is_full {
                 let next = change.entry.revision.get();
                 return Ok(News::Changes(changes, next));

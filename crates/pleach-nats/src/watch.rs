@@ -5,7 +5,8 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use pleach_engine::{
-    BatchPart, BucketName, Change, EngineError, Entry, Key, Op, Revision, WatchEvent, WatchQuery, WatchStart, WatchStream,
+    BatchPart, BucketName, Change, EngineError, Entry, Key, Op, Revision, WatchEvent, WatchQuery, WatchStart,
+    WatchStream,
 };
 
 use crate::bucket::{Bucket, Watched};
