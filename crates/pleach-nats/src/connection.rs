@@ -16,18 +16,24 @@ const SUBSCRIPTION_MESSAGES_MAX: usize = 256 * 1024;
 /// How long between attempts to connect again, at most.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// Connects, and tells how often that has happened in `connections`: whoever follows changes looks again after each.
-pub(crate) async fn connect(
-    options: &NatsOptions,
-    connections: watch::Sender<u64>,
-) -> Result<Client, EngineError> {
+/// How the connection is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Link {
+    /// There is one now.
+    pub(crate) is_up: bool,
+    /// How often it was made: whoever follows changes looks again after each time.
+    pub(crate) times: u64,
+}
+
+/// Connects, and tells from then on how the connection is.
+pub(crate) async fn connect(options: &NatsOptions, link: watch::Sender<Link>) -> Result<Client, EngineError> {
     let addresses: Result<Vec<ServerAddr>, _> =
         options.servers.iter().map(|address| address.parse()).collect();
     let addresses = addresses.map_err(|error: std::io::Error| EngineError::Refused {
         action: format!("connect to {}", options.servers.join(", ")),
         reason: error.to_string(),
     })?;
-    let client = settings(options, connections).await?.connect(addresses).await.map_err(|error| {
+    let client = settings(options, link).await?.connect(addresses).await.map_err(|error| {
         let reason = format!("{}: {error}", options.servers.join(", "));
         EngineError::Unreachable { reason }
     })?;
@@ -44,10 +50,7 @@ pub(crate) async fn connect(
     Ok(client)
 }
 
-async fn settings(
-    options: &NatsOptions,
-    connections: watch::Sender<u64>,
-) -> Result<ConnectOptions, EngineError> {
+async fn settings(options: &NatsOptions, link: watch::Sender<Link>) -> Result<ConnectOptions, EngineError> {
     let settings = ConnectOptions::new()
         .name("pleach")
         .subscription_capacity(SUBSCRIPTION_MESSAGES_MAX)
@@ -59,8 +62,13 @@ async fn settings(
             Duration::from_millis(millis).min(RECONNECT_DELAY_MAX)
         })
         .event_callback(move |event| {
-            if matches!(event, Event::Connected) {
-                connections.send_modify(|count| *count += 1);
+            match event {
+                Event::Connected => link.send_modify(|link| {
+                    link.is_up = true;
+                    link.times += 1;
+                }),
+                Event::Disconnected | Event::Closed => link.send_modify(|link| link.is_up = false),
+                _ => {}
             }
             std::future::ready(())
         });

@@ -18,7 +18,7 @@ use crate::api::Api;
 use crate::bucket::Bucket;
 use crate::clock::ServerClock;
 use crate::config::MESSAGE_OVERHEAD;
-use crate::connection;
+use crate::connection::{self, Link};
 use crate::feed::End;
 use crate::options::{NatsOptions, Reads, Scans, Storage};
 use crate::pages::Pages;
@@ -42,14 +42,14 @@ pub struct NatsEngine {
 pub(crate) struct Shared {
     pub(crate) options: NatsOptions,
     pub(crate) api: Api,
-    pub(crate) clock: ServerClock,
+    pub(crate) clock: Arc<ServerClock>,
     pub(crate) capabilities: Capabilities,
     pub(crate) buckets: Mutex<HashMap<BucketName, Arc<Bucket>>>,
     pub(crate) pages: Mutex<Pages>,
     /// Tells this engine from others, whose page tokens must not work here.
     pub(crate) store: u64,
-    /// How often a connection was made.
-    pub(crate) connections: watch::Receiver<u64>,
+    /// How the connection is.
+    pub(crate) link: watch::Receiver<Link>,
     /// Where background work runs.
     pub(crate) handle: Handle,
     is_closed: AtomicBool,
@@ -102,20 +102,20 @@ impl Shared {
         clock: Arc<dyn Clock>,
         handle: Handle,
     ) -> Result<Self, EngineError> {
-        let counted = watch::Sender::new(0);
-        let connections = counted.subscribe();
-        let client = connection::connect(&options, counted).await?;
+        let told = watch::Sender::new(Link::default());
+        let link = told.subscribe();
+        let client = connection::connect(&options, told).await?;
         let capabilities = capabilities(&options, client.max_payload());
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| EngineError::Bug { what: error.to_string() })?;
         let shared = Self {
             api: Api::new(client, &options),
-            clock: ServerClock::new(clock),
+            clock: Arc::new(ServerClock::new(clock)),
             capabilities,
             buckets: Mutex::new(HashMap::new()),
             pages: Mutex::new(Pages::default()),
             store: u64::from_le_bytes(random),
-            connections,
+            link,
             handle,
             is_closed: AtomicBool::new(false),
             commits: AtomicU64::new(0),

@@ -1,5 +1,5 @@
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -7,6 +7,8 @@ use tokio::task::AbortHandle;
 
 use pleach_engine::{BucketName, Change, EngineError, Revision};
 
+use crate::clock::ServerClock;
+use crate::connection::Link;
 use crate::record::bytes;
 
 /// The most changes of one bucket that are kept for its watchers.
@@ -14,6 +16,9 @@ const FEED_CHANGES_MAX: usize = 65_536;
 
 /// The most bytes of keys, values and headers in them.
 const FEED_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// How long after the server was heard of what came from it is taken to be all there is.
+const READY_FOR: Duration = Duration::from_secs(3);
 
 /// How long to wait for a change that must come before the server is asked whether it was missed.
 const NUDGE_AFTER: Duration = Duration::from_millis(50);
@@ -31,6 +36,8 @@ pub(crate) enum End {
 #[derive(Debug)]
 pub(crate) struct Feed {
     name: BucketName,
+    clock: Arc<ServerClock>,
+    link: watch::Receiver<Link>,
     state: Mutex<State>,
     /// Tells how often something has come.
     arrivals: watch::Sender<u64>,
@@ -49,8 +56,8 @@ struct State {
     next: u64,
     /// The first revision that is not shown yet: batches are shown whole.
     shown: u64,
-    /// Whether the server has been heard of lately.
-    is_ready: bool,
+    /// When the server was heard of last.
+    heard: Duration,
     end: Option<End>,
 }
 
@@ -65,18 +72,19 @@ pub(crate) enum News {
 
 impl Feed {
     /// A feed whose first change will be `next`.
-    pub(crate) fn new(name: BucketName, next: u64) -> Self {
-        let state = State {
-            changes: VecDeque::new(),
-            bytes: 0,
-            floor: next,
-            next,
-            shown: next,
-            is_ready: true,
-            end: None,
-        };
+    pub(crate) fn new(
+        name: BucketName,
+        next: u64,
+        clock: Arc<ServerClock>,
+        link: watch::Receiver<Link>,
+    ) -> Self {
+        let heard = clock.elapsed();
+        let state =
+            State { changes: VecDeque::new(), bytes: 0, floor: next, next, shown: next, heard, end: None };
         Self {
             name,
+            clock,
+            link,
             state: Mutex::new(state),
             arrivals: watch::Sender::new(0),
             nudge: Notify::new(),
@@ -99,17 +107,19 @@ impl Feed {
         self.lock().next
     }
 
-    pub(crate) fn is_ready(&self) -> bool {
-        let state = self.lock();
-        state.is_ready && state.end.is_none()
+    /// Whether the server is there and has been heard of lately: else nobody knows what has been missed.
+    fn is_ready(&self) -> bool {
+        let heard = self.lock().heard;
+        self.link.borrow().is_up && self.clock.elapsed().saturating_sub(heard) < READY_FOR
     }
 
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().end.is_some()
     }
 
-    pub(crate) fn set_ready(&self, is_ready: bool) {
-        self.lock().is_ready = is_ready;
+    /// Takes note that the server has been heard of.
+    pub(crate) fn hear(&self) {
+        self.lock().heard = self.clock.elapsed();
         self.tell();
     }
 
@@ -124,6 +134,7 @@ impl Feed {
             state.changes.push_back(change);
         }
         state.next = next;
+        state.heard = self.clock.elapsed();
         while state.changes.len() > FEED_CHANGES_MAX || state.bytes > FEED_BYTES_MAX {
             state.drop_oldest();
         }

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use pleach_engine::{Change, EngineError};
 
 use crate::bucket::Bucket;
+use crate::connection::Link;
 use crate::engine::Shared;
 use crate::feed::{End, Feed};
 use crate::record::Record;
@@ -47,12 +48,13 @@ impl Shared {
         if looked.identity != bucket.identity {
             return Err(EngineError::BucketNotFound { bucket: bucket.name.clone() });
         }
-        let feed = Arc::new(Feed::new(bucket.name.clone(), last + 1));
+        let feed =
+            Arc::new(Feed::new(bucket.name.clone(), last + 1, Arc::clone(&self.clock), self.link.clone()));
         let follower = Follower {
             shared: Arc::downgrade(self),
             feed: Arc::downgrade(&feed),
             bucket: Arc::clone(bucket),
-            connections: self.connections.clone(),
+            link: self.link.clone(),
             is_repeated: settings.is_repeated,
         };
         feed.fed_by(self.handle.spawn(follower.run(subscriber)).abort_handle());
@@ -70,14 +72,14 @@ struct Follower {
     shared: Weak<Shared>,
     feed: Weak<Feed>,
     bucket: Arc<Bucket>,
-    connections: watch::Receiver<u64>,
+    link: watch::Receiver<Link>,
     is_repeated: bool,
 }
 
 impl Follower {
     async fn run(mut self, subscriber: Subscriber) {
         let mut messages = subscriber.ready_chunks(MESSAGES_AT_ONCE);
-        self.connections.mark_unchanged();
+        self.link.mark_unchanged();
         let every = if self.is_repeated { LOOK_EVERY } else { LOOK_OFTEN };
         loop {
             let Some(feed) = self.feed.upgrade() else { return };
@@ -88,7 +90,7 @@ impl Follower {
                     None => return,
                 },
                 () = nudged => None,
-                _ = self.connections.changed() => None,
+                _ = self.link.changed() => None,
                 () = pause(every) => None,
             };
             let Some(shared) = self.shared.upgrade() else { return };
@@ -100,9 +102,8 @@ impl Follower {
                 Ok(()) => {}
                 Err(EngineError::BucketNotFound { .. }) => return feed.end(End::Gone),
                 Err(EngineError::Closed) => return feed.end(End::Closed),
-                // Whoever waits is told that nothing is certain until the servers answer again.
+                // Whoever needs to know that nothing was missed waits until the servers answer again.
                 Err(_) => {
-                    feed.set_ready(false);
                     feed.nudge.notify_one();
                     drop((shared, feed));
                     pause(LOOK_OFTEN).await;
@@ -148,9 +149,7 @@ impl Follower {
         if last >= feed.next() {
             self.fill(shared, feed, last).await?;
         }
-        if !feed.is_ready() {
-            feed.set_ready(true);
-        }
+        feed.hear();
         Ok(())
     }
 
