@@ -1,7 +1,7 @@
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::server::{Node, free_port, until};
+use crate::server::{Node, Settings, free_port, until};
 
 /// Servers that know each other and share JetStream.
 #[derive(Debug)]
@@ -13,20 +13,22 @@ pub struct Cluster {
 impl Cluster {
     /// Starts three, and waits until they have agreed on a leader.
     pub fn start() -> Self {
-        Self::start_with(3, "")
+        Self::start_with(3, Settings::default())
     }
 
-    /// Starts `size` of them, with more in the configuration of each.
-    pub fn start_with(size: usize, configuration: &str) -> Self {
+    /// Starts `size` of them, with the same special about each.
+    pub fn start_with(size: usize, settings: Settings<'_>) -> Self {
         let directory = TempDir::new().expect("a temporary directory can be made");
         let routes: Vec<u16> = (0..size).map(|_| free_port()).collect();
         let known: Vec<String> = routes.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
         let start = |(index, route): (usize, &u16)| {
             let cluster = format!(
-                "cluster {{ name: test, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n{configuration}",
-                known.join(", ")
+                "cluster {{ name: test, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n{}",
+                known.join(", "),
+                settings.more
             );
-            Node::start(directory.path(), &format!("node-{index}"), free_port(), &cluster)
+            let settings = Settings { more: &cluster, ..settings };
+            Node::start(directory.path(), &format!("node-{index}"), free_port(), settings)
         };
         let nodes: Vec<Node> = routes.iter().enumerate().map(start).collect();
         nodes.iter().for_each(Node::wait);

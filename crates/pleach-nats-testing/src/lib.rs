@@ -15,4 +15,4 @@ mod server;
 
 pub use cluster::Cluster;
 pub use program::{PROGRAM_VARIABLE, program};
-pub use server::Server;
+pub use server::{Server, Settings};

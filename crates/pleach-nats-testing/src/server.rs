@@ -15,6 +15,21 @@ const LOOKS: u32 = 600;
 /// How long between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// What is special about a server, in the language of its configuration file.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// What is inside `jetstream { … }`; none turns JetStream off.
+    pub jetstream: Option<&'a str>,
+    /// What else is in the file.
+    pub more: &'a str,
+}
+
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Self { jetstream: Some(""), more: "" }
+    }
+}
+
 /// A server of its own, with JetStream.
 #[derive(Debug)]
 pub struct Server {
@@ -25,13 +40,13 @@ pub struct Server {
 impl Server {
     /// Starts one, and waits until it takes connections.
     pub fn start() -> Self {
-        Self::start_with("")
+        Self::start_with(Settings::default())
     }
 
-    /// Starts one with more in its configuration.
-    pub fn start_with(configuration: &str) -> Self {
+    /// Starts one with something special about it.
+    pub fn start_with(settings: Settings<'_>) -> Self {
         let directory = TempDir::new().expect("a temporary directory can be made");
-        let node = Node::start(directory.path(), "alone", free_port(), configuration);
+        let node = Node::start(directory.path(), "alone", free_port(), settings);
         node.wait();
         Self { node, _directory: directory }
     }
@@ -73,12 +88,16 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn start(directory: &Path, name: &str, port: u16, more: &str) -> Self {
+    pub(crate) fn start(directory: &Path, name: &str, port: u16, settings: Settings<'_>) -> Self {
         let (configuration, log) =
             (directory.join(format!("{name}.conf")), directory.join(format!("{name}.log")));
         let store = directory.join(name);
+        let jetstream =
+            settings.jetstream.map(|inside| format!("jetstream {{ store_dir: {store:?}\n{inside} }}"));
         let text = format!(
-            "server_name: {name}\nlisten: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store:?} }}\n{more}\n"
+            "server_name: {name}\nlisten: \"127.0.0.1:{port}\"\n{}\n{}\n",
+            jetstream.unwrap_or_default(),
+            settings.more
         );
         fs::write(&configuration, text).expect("its configuration can be written");
         let process = Some(Process::start(&configuration, &log));

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use pleach_engine::Timestamp;
 
+use crate::connection::Denials;
 use crate::error::ApiError;
 use crate::options::NatsOptions;
 use crate::record::{Record, StoredMessage};
@@ -23,6 +24,7 @@ const LIST_ATTEMPTS: usize = 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
     pub(crate) client: Client,
+    denials: Denials,
     prefix: String,
     timeout: Duration,
 }
@@ -83,13 +85,13 @@ struct ErrorBody {
 }
 
 impl Api {
-    pub(crate) fn new(client: Client, options: &NatsOptions) -> Self {
+    pub(crate) fn new(client: Client, denials: Denials, options: &NatsOptions) -> Self {
         let prefix = match (&options.api_prefix, &options.domain) {
             (Some(prefix), _) => prefix.trim_end_matches('.').to_owned(),
             (None, Some(domain)) => format!("$JS.{domain}.API"),
             (None, None) => API_PREFIX.to_owned(),
         };
-        Self { client, prefix, timeout: options.request_timeout }
+        Self { client, denials, prefix, timeout: options.request_timeout }
     }
 
     pub(crate) fn subject(&self, rest: &str) -> String {
@@ -193,13 +195,21 @@ impl Api {
         payload: Bytes,
     ) -> Result<Stored, ApiError> {
         let request = Request::new().headers(headers).payload(payload).timeout(Some(self.timeout));
-        understood(&self.client.send_request(subject, request).await?.payload)
+        understood(&self.send(subject, request).await?.payload)
     }
 
     /// Asks under a whole subject.
     pub(crate) async fn ask(&self, subject: String, payload: Bytes) -> Result<Message, ApiError> {
-        let request = Request::new().payload(payload).timeout(Some(self.timeout));
-        Ok(self.client.send_request(subject, request).await?)
+        self.send(subject, Request::new().payload(payload).timeout(Some(self.timeout))).await
+    }
+
+    async fn send(&self, subject: String, request: Request) -> Result<Message, ApiError> {
+        let answer = self.client.send_request(subject.clone(), request).await.map_err(ApiError::from);
+        match answer {
+            // It did not come because the question was never passed on.
+            Err(ApiError::Lost(_)) if self.denials.has(&subject) => Err(ApiError::Denied(subject)),
+            answer => answer,
+        }
     }
 
     async fn call<T: DeserializeOwned>(&self, rest: &str, asked: &impl Serialize) -> Result<T, ApiError> {

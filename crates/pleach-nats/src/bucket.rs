@@ -31,17 +31,23 @@ pub(crate) struct Bucket {
 #[derive(Debug)]
 struct Known {
     settings: Arc<Settings>,
-    /// When the server said so, by a clock that never goes back.
-    since: Duration,
+    /// It was so at this moment or later, by a clock that never goes back.
+    as_of: Duration,
 }
 
 impl Bucket {
-    pub(crate) fn new(name: BucketName, names: Names, settings: Settings, last: u64, now: Duration) -> Self {
+    pub(crate) fn new(
+        name: BucketName,
+        names: Names,
+        settings: Settings,
+        last: u64,
+        as_of: Duration,
+    ) -> Self {
         Self {
             name,
             names,
             identity: settings.created.as_micros(),
-            settings: RwLock::new(Known { settings: Arc::new(settings), since: now }),
+            settings: RwLock::new(Known { settings: Arc::new(settings), as_of }),
             seen: AtomicU64::new(last),
             watches: AtomicUsize::new(0),
             feed: tokio::sync::Mutex::new(Weak::new()),
@@ -56,13 +62,16 @@ impl Bucket {
 
     /// How long ago the server said what is known.
     pub(crate) fn age(&self, now: Duration) -> Duration {
-        now.saturating_sub(self.settings.read().unwrap_or_else(PoisonError::into_inner).since)
+        now.saturating_sub(self.settings.read().unwrap_or_else(PoisonError::into_inner).as_of)
     }
 
-    pub(crate) fn learn(&self, settings: Settings, last: u64, now: Duration) {
+    /// Takes note of what the server said, unless something newer is known.
+    pub(crate) fn learn(&self, settings: Settings, last: u64, as_of: Duration) {
         self.see(last);
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) =
-            Known { settings: Arc::new(settings), since: now };
+        let mut known = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        if as_of >= known.as_of {
+            *known = Known { settings: Arc::new(settings), as_of };
+        }
     }
 
     /// Takes note of a revision that is there.

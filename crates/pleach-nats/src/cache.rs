@@ -1,20 +1,25 @@
 use std::borrow::Borrow;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use rpds::RedBlackTreeMapSync;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use pleach_engine::{Direction, EngineError, Entry, Key, KeyRange};
+use pleach_engine::{Change, Direction, EngineError, Entry, Key, KeyRange};
 
 use crate::bucket::Bucket;
+use crate::clock::ServerClock;
 use crate::engine::Shared;
 use crate::feed::{Feed, News};
-use crate::record::Record;
+use crate::record::{Record, bytes};
 
 /// Changes taken from the feed at once.
 const CHANGES_AT_ONCE: usize = 1024;
+
+/// How long a cache is kept that nobody asks for.
+const CACHE_IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// The values of a bucket by key. Copying it is cheap, and a copy does not change.
 pub(crate) type Entries = RedBlackTreeMapSync<CachedKey, Arc<Entry>>;
@@ -41,12 +46,21 @@ pub(crate) struct Cache {
     task: Mutex<Option<AbortHandle>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    entries: Entries,
+    loaded: Loaded,
     revision: u64,
-    /// It missed something and must be built again.
+    /// It missed something, and must be built again.
     is_broken: bool,
+    /// When someone last asked for it.
+    used: Duration,
+}
+
+/// Entries, and what they take.
+#[derive(Debug, Default)]
+struct Loaded {
+    entries: Entries,
+    bytes: usize,
 }
 
 /// The ordered copies of buckets.
@@ -65,7 +79,7 @@ impl Shared {
                 return Err(EngineError::Unreachable { reason });
             }
             self.check_open()?;
-            if let Some(copy) = cache.copy() {
+            if let Some(copy) = cache.copy(self.clock.elapsed()) {
                 return Ok(copy);
             }
             if cache.feed.has_ended() {
@@ -83,23 +97,30 @@ impl Shared {
         }
         let feed = self.feed(bucket).await?;
         let last = feed.next() - 1;
-        let mut entries = Entries::new_sync();
+        let mut loaded = Loaded::default();
         let take = |record: Record| {
             if let Some(change) = record.into_change(&bucket.names) {
-                apply(&mut entries, change.entry);
+                loaded.apply(change.entry);
             }
-            Ok(())
+            loaded.check(self.options.cache_bytes_max)
         };
         self.read_range(bucket, &bucket.names.all_subjects(), 1, last, take).await?;
         let (_, exact_from) = self.look(&bucket.name).await?;
         let cache = Arc::new(Cache {
             feed: Arc::clone(&feed),
             exact_from,
-            state: Mutex::new(State { entries, revision: last, is_broken: false }),
+            state: Mutex::new(State { loaded, revision: last, is_broken: false, used: self.clock.elapsed() }),
             reached: watch::Sender::new(last),
             task: Mutex::new(None),
         });
-        let task = self.handle.spawn(follow(Arc::downgrade(&cache), feed));
+        let follower = Follower {
+            cache: Arc::downgrade(&cache),
+            bucket: Arc::downgrade(bucket),
+            feed,
+            clock: Arc::clone(&self.clock),
+            bytes_max: self.options.cache_bytes_max,
+        };
+        let task = self.handle.spawn(follower.run());
         *cache.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
         *kept = Some(Arc::clone(&cache));
         Ok(cache)
@@ -108,9 +129,10 @@ impl Shared {
 
 impl Cache {
     /// What is in it, and as of which revision; none if it is broken.
-    fn copy(&self) -> Option<(Entries, u64)> {
-        let state = self.lock();
-        (!state.is_broken).then(|| (state.entries.clone(), state.revision))
+    fn copy(&self, now: Duration) -> Option<(Entries, u64)> {
+        let mut state = self.lock();
+        state.used = now;
+        (!state.is_broken).then(|| (state.loaded.entries.clone(), state.revision))
     }
 
     fn is_over(&self) -> bool {
@@ -131,6 +153,15 @@ impl Cache {
         }
     }
 
+    /// Whoever wants it must build it again.
+    fn break_down(&self) {
+        let mut state = self.lock();
+        state.is_broken = true;
+        state.loaded = Loaded::default();
+        drop(state);
+        self.reached.send_modify(|_| ());
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,44 +175,88 @@ impl Drop for Cache {
     }
 }
 
-/// Applies what comes by the feed, as long as anyone has the cache.
-async fn follow(cache: std::sync::Weak<Cache>, feed: Arc<Feed>) {
-    let mut arrivals = feed.arrivals();
-    loop {
-        let Some(strong) = cache.upgrade() else { return };
-        arrivals.mark_unchanged();
-        let from = strong.lock().revision + 1;
-        match feed.news(from, CHANGES_AT_ONCE) {
-            Ok(News::Changes(changes, next)) => {
-                let mut state = strong.lock();
-                for change in changes {
-                    apply(&mut state.entries, change.entry);
-                }
-                state.revision = next - 1;
-                drop(state);
-                strong.reached.send_replace(next - 1);
-            }
-            Ok(News::None) => {
-                drop(strong);
-                if arrivals.changed().await.is_err() {
-                    return;
-                }
-            }
-            Err(_) => {
-                strong.lock().is_broken = true;
-                strong.reached.send_modify(|_| ());
-                return;
-            }
+impl Loaded {
+    fn apply(&mut self, entry: Entry) {
+        let key = CachedKey(entry.key.clone());
+        if let Some(older) = self.entries.get(&key) {
+            self.bytes -= bytes(older);
         }
+        if entry.op.is_put() {
+            self.bytes += bytes(&entry);
+            self.entries.insert_mut(key, Arc::new(entry));
+        } else {
+            self.entries.remove_mut(&key);
+        }
+    }
+
+    fn check(&self, bytes_max: usize) -> Result<(), EngineError> {
+        if self.bytes > bytes_max {
+            let what =
+                "scans of a bucket that takes more memory than `cache_bytes_max`, unless they are direct";
+            return Err(EngineError::Unsupported { what });
+        }
+        Ok(())
     }
 }
 
-fn apply(entries: &mut Entries, entry: Entry) {
-    let key = CachedKey(entry.key.clone());
-    if entry.op.is_put() {
-        entries.insert_mut(key, Arc::new(entry));
-    } else {
-        entries.remove_mut(&key);
+/// Applies what comes by the feed, as long as anyone asks for the cache.
+struct Follower {
+    cache: Weak<Cache>,
+    bucket: Weak<Bucket>,
+    feed: Arc<Feed>,
+    clock: Arc<ServerClock>,
+    bytes_max: usize,
+}
+
+impl Follower {
+    async fn run(self) {
+        let mut arrivals = self.feed.arrivals();
+        loop {
+            arrivals.mark_unchanged();
+            let Some(cache) = self.cache.upgrade() else { return };
+            let (from, used) = {
+                let state = cache.lock();
+                (state.revision + 1, state.used)
+            };
+            match self.feed.news(from, CHANGES_AT_ONCE) {
+                Ok(News::Changes(changes, next)) => self.apply(&cache, changes, next),
+                Ok(News::None) if self.clock.elapsed().saturating_sub(used) > CACHE_IDLE_MAX => {
+                    return self.discard(&cache).await;
+                }
+                Ok(News::None) => {
+                    drop(cache);
+                    if arrivals.changed().await.is_err() {
+                        return;
+                    }
+                }
+                Err(_) => return cache.break_down(),
+            }
+        }
+    }
+
+    fn apply(&self, cache: &Cache, changes: Vec<Change>, next: u64) {
+        let mut state = cache.lock();
+        for change in changes {
+            state.loaded.apply(change.entry);
+        }
+        state.revision = next - 1;
+        let is_too_large = state.loaded.check(self.bytes_max).is_err();
+        drop(state);
+        if is_too_large {
+            // Whoever asks next is told why, when it cannot be built again.
+            cache.break_down();
+        }
+        cache.reached.send_replace(next - 1);
+    }
+
+    /// Gives the memory back, and with it the feed if nobody else follows.
+    async fn discard(&self, cache: &Arc<Cache>) {
+        cache.break_down();
+        let Some(bucket) = self.bucket.upgrade() else { return };
+        let mut kept = bucket.cache.lock().await;
+        if kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, cache)) {
+            *kept = None;
+        }
     }
 }
 

@@ -1,6 +1,8 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use tokio::sync::watch;
 
 use pleach_engine::EngineError;
@@ -11,10 +13,13 @@ use crate::options::{Authentication, NatsOptions};
 const SERVER_MIN: (i64, i64, i64) = (2, 12, 0);
 
 /// How many messages may wait for whoever follows changes.
-const SUBSCRIPTION_MESSAGES_MAX: usize = 256 * 1024;
+const SUBSCRIPTION_MESSAGES_MAX: usize = 64 * 1024;
 
 /// How long between attempts to connect again, at most.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// How many denials are remembered.
+const DENIALS_MAX: usize = 64;
 
 /// How the connection is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,17 +30,51 @@ pub(crate) struct Link {
     pub(crate) times: u64,
 }
 
+/// The subjects that a server lately said we may not publish to, so that nobody waits for answers that cannot come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Denials(Arc<Mutex<VecDeque<String>>>);
+
+impl Denials {
+    fn add(&self, error: &str) {
+        let Some(subject) = denied_subject(error) else { return };
+        let mut denied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        denied.push_front(subject.to_owned());
+        denied.truncate(DENIALS_MAX);
+    }
+
+    pub(crate) fn has(&self, subject: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|denied| denied == subject)
+    }
+}
+
+/// The subject in `Permissions Violation for Publish to "subject"`.
+fn denied_subject(error: &str) -> Option<&str> {
+    let lower = error.to_ascii_lowercase();
+    let start = lower.find("permissions violation for publish to")?;
+    error.get(start..)?.split('"').nth(1)
+}
+
 /// Connects, and tells from then on how the connection is.
-pub(crate) async fn connect(options: &NatsOptions, link: watch::Sender<Link>) -> Result<Client, EngineError> {
+pub(crate) async fn connect(
+    options: &NatsOptions,
+    link: watch::Sender<Link>,
+    denials: Denials,
+) -> Result<Client, EngineError> {
     let addresses: Result<Vec<ServerAddr>, _> =
         options.servers.iter().map(|address| address.parse()).collect();
     let addresses = addresses.map_err(|error: std::io::Error| EngineError::Refused {
         action: format!("connect to {}", options.servers.join(", ")),
         reason: error.to_string(),
     })?;
-    let client = settings(options, link).await?.connect(addresses).await.map_err(|error| {
-        let reason = format!("{}: {error}", options.servers.join(", "));
-        EngineError::Unreachable { reason }
+    let client = settings(options, link, denials).await?.connect(addresses).await;
+    let client = client.map_err(|error| {
+        let servers = options.servers.join(", ");
+        match error.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                EngineError::Refused { action: format!("let us in at {servers}"), reason: error.to_string() }
+            }
+            _ => EngineError::Unreachable { reason: format!("{servers}: {error}") },
+        }
     })?;
     let (major, minor, patch) = SERVER_MIN;
     if !client.is_server_compatible(major, minor, patch) {
@@ -50,7 +89,11 @@ pub(crate) async fn connect(options: &NatsOptions, link: watch::Sender<Link>) ->
     Ok(client)
 }
 
-async fn settings(options: &NatsOptions, link: watch::Sender<Link>) -> Result<ConnectOptions, EngineError> {
+async fn settings(
+    options: &NatsOptions,
+    link: watch::Sender<Link>,
+    denials: Denials,
+) -> Result<ConnectOptions, EngineError> {
     let settings = ConnectOptions::new()
         .name("pleach")
         .subscription_capacity(SUBSCRIPTION_MESSAGES_MAX)
@@ -68,6 +111,7 @@ async fn settings(options: &NatsOptions, link: watch::Sender<Link>) -> Result<Co
                     link.times += 1;
                 }),
                 Event::Disconnected | Event::Closed => link.send_modify(|link| link.is_up = false),
+                Event::ServerError(error) => denials.add(&error.to_string()),
                 _ => {}
             }
             std::future::ready(())
@@ -91,5 +135,18 @@ async fn settings(options: &NatsOptions, link: watch::Sender<Link>) -> Result<Co
         Authentication::Credentials(path) => settings.credentials_file(path).await.map_err(|source| {
             EngineError::Io { action: "read the credentials in", path: path.clone(), source }
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_denial_names_its_subject() {
+        let denials = Denials::default();
+        denials.add("nats: Permissions Violation for Publish to \"$KV.a.b\"");
+        denials.add("something else");
+        assert!(denials.has("$KV.a.b") && !denials.has("$KV.a.c"));
     }
 }

@@ -18,17 +18,24 @@ use crate::api::Api;
 use crate::bucket::Bucket;
 use crate::clock::ServerClock;
 use crate::config::MESSAGE_OVERHEAD;
-use crate::connection::{self, Link};
+use crate::connection::{self, Denials, Link};
+use crate::error::ApiError;
 use crate::feed::End;
 use crate::options::{NatsOptions, Reads, Scans, Storage};
 use crate::pages::Pages;
-use crate::runtime::Background;
+use crate::runtime::{Background, pause};
 
 /// Bytes of keys, values and headers in one batch: the server keeps a batch in memory until it is complete.
 const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The shortest TTL that a server keeps, and how exactly.
 const TTL_RESOLUTION: Duration = Duration::from_secs(1);
+
+/// How long a server may take to start JetStream.
+const START_MAX: Duration = Duration::from_secs(2);
+
+/// How often it is asked meanwhile.
+const START_EVERY: Duration = Duration::from_millis(50);
 
 /// The engine on NATS JetStream. Dropping it closes it.
 #[derive(Debug)]
@@ -104,12 +111,13 @@ impl Shared {
     ) -> Result<Self, EngineError> {
         let told = watch::Sender::new(Link::default());
         let link = told.subscribe();
-        let client = connection::connect(&options, told).await?;
+        let denials = Denials::default();
+        let client = connection::connect(&options, told, denials.clone()).await?;
         let capabilities = capabilities(&options, client.max_payload());
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| EngineError::Bug { what: error.to_string() })?;
         let shared = Self {
-            api: Api::new(client, &options),
+            api: Api::new(client, denials, &options),
             clock: Arc::new(ServerClock::new(clock)),
             capabilities,
             buckets: Mutex::new(HashMap::new()),
@@ -121,11 +129,26 @@ impl Shared {
             commits: AtomicU64::new(0),
             options,
         };
-        shared
-            .patiently(|| shared.api.account())
-            .await
-            .map_err(|error| error.refused("show its JetStream account"))?;
+        shared.check_account().await?;
         Ok(shared)
+    }
+
+    /// Checks that JetStream is there. A server that has just started may take a moment to say so.
+    async fn check_account(&self) -> Result<(), EngineError> {
+        let started = self.clock.elapsed();
+        loop {
+            match self.patiently_unless_silent(|| self.api.account()).await {
+                Ok(()) => return Ok(()),
+                Err(ApiError::NoResponders) if self.clock.elapsed().saturating_sub(started) < START_MAX => {
+                    pause(START_EVERY).await;
+                }
+                Err(ApiError::NoResponders) => {
+                    let what = "JetStream: no server answers for it, or not under this domain or prefix";
+                    return Err(EngineError::Unsupported { what });
+                }
+                Err(error) => return Err(error.refused("show its JetStream account")),
+            }
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -33,6 +33,9 @@ pub(crate) enum ApiError {
     /// The server said something else than expected.
     #[error("its answer cannot be understood: {0}")]
     Malformed(String),
+    /// We may not publish there. Nothing was done.
+    #[error("publishing to {0} is not permitted")]
+    Denied(String),
     /// It was never sent.
     #[error("{0}")]
     Unsendable(String),
@@ -50,7 +53,7 @@ impl ApiError {
             Self::Server { code, number, .. } => {
                 *code == 503 && !matches!(*number, number::NOT_ENABLED | number::NOT_ENABLED_FOR_ACCOUNT)
             }
-            Self::Lost(_) | Self::Malformed(_) | Self::Unsendable(_) => false,
+            Self::Lost(_) | Self::Malformed(_) | Self::Denied(_) | Self::Unsendable(_) => false,
         }
     }
 
@@ -64,7 +67,7 @@ impl ApiError {
             Self::Server { .. } if self.is_temporary() => {
                 EngineError::Unreachable { reason: self.to_string() }
             }
-            Self::Server { .. } | Self::Malformed(_) | Self::Unsendable(_) => {
+            Self::Server { .. } | Self::Malformed(_) | Self::Denied(_) | Self::Unsendable(_) => {
                 EngineError::Refused { action: action.into(), reason: self.to_string() }
             }
         }

@@ -87,7 +87,7 @@ impl Follower {
             let came = tokio::select! {
                 came = messages.next() => match came {
                     Some(came) => Some(came),
-                    None => return,
+                    None => return feed.end(End::Closed),
                 },
                 () = nudged => None,
                 _ = self.link.changed() => None,

@@ -36,9 +36,9 @@ impl Shared {
     /// A bucket, and its newest revision, as the server has it now.
     pub(crate) async fn look(&self, name: &BucketName) -> Result<(Arc<Bucket>, u64), EngineError> {
         self.check_open()?;
-        let names = Names::new(&self.options, name);
+        let (names, as_of) = (Names::new(&self.options, name), self.clock.elapsed());
         match self.stream(&names).await? {
-            Some(info) => self.learn(name, &names, &info),
+            Some(info) => self.learn(name, &names, &info, as_of),
             None => {
                 self.forget(name);
                 Err(EngineError::BucketNotFound { bucket: name.clone() })
@@ -62,11 +62,28 @@ impl Shared {
     /// Asks again while the servers have no leader or give no answer: for what can be done twice.
     pub(crate) async fn patiently<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
+        ask: impl FnMut() -> F,
+    ) -> Result<T, ApiError> {
+        self.patiently_if(ask, |_| true).await
+    }
+
+    /// The same, but not if nobody answers at all.
+    pub(crate) async fn patiently_unless_silent<T, F: Future<Output = Result<T, ApiError>>>(
+        &self,
+        ask: impl FnMut() -> F,
+    ) -> Result<T, ApiError> {
+        self.patiently_if(ask, |error| !matches!(error, ApiError::NoResponders)).await
+    }
+
+    async fn patiently_if<T, F: Future<Output = Result<T, ApiError>>>(
+        &self,
         mut ask: impl FnMut() -> F,
+        is_worth_it: impl Fn(&ApiError) -> bool,
     ) -> Result<T, ApiError> {
         let started = self.clock.elapsed();
         loop {
             match ask().await {
+                Err(error) if !is_worth_it(&error) => return Err(error),
                 Err(error) if error.is_temporary() || matches!(error, ApiError::Lost(_)) => {
                     if self.clock.elapsed().saturating_sub(started) > self.options.patience
                         || self.is_closed()
@@ -132,21 +149,22 @@ impl Shared {
         name: &BucketName,
         names: &Names,
         info: &StreamInfo,
+        as_of: Duration,
     ) -> Result<(Arc<Bucket>, u64), EngineError> {
         let settings = Settings::of(info, names, self.capabilities.value_bytes_max)?;
         if settings.is_sealed {
             self.forget(name);
             return Err(EngineError::BucketNotFound { bucket: name.clone() });
         }
-        let (last, now) = (info.state.last_seq, self.clock.elapsed());
+        let last = info.state.last_seq;
         if let Some(known) = self.known(name) {
             if known.identity == settings.created.as_micros() {
-                known.learn(settings, last, now);
+                known.learn(settings, last, as_of);
                 return Ok((known, last));
             }
             self.forget(name);
         }
-        let bucket = Arc::new(Bucket::new(name.clone(), names.clone(), settings, last, now));
+        let bucket = Arc::new(Bucket::new(name.clone(), names.clone(), settings, last, as_of));
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = buckets.entry(name.clone()).or_insert_with(|| Arc::clone(&bucket));
         // Another call may have been faster, even with a namesake; that one is looked at again soon.
@@ -163,6 +181,7 @@ impl Shared {
         config.check(&self.capabilities)?;
         let names = Names::new(&self.options, name);
         loop {
+            let as_of = self.clock.elapsed();
             if let Some(info) = self.stream(&names).await? {
                 let settings = Settings::of(&info, &names, self.capabilities.value_bytes_max)?;
                 if settings.is_sealed {
@@ -174,7 +193,7 @@ impl Shared {
                 if !differences.is_empty() {
                     return Err(EngineError::BucketExists { bucket: name.clone(), differences });
                 }
-                let (bucket, last) = self.learn(name, &names, &info)?;
+                let (bucket, last) = self.learn(name, &names, &info, as_of)?;
                 return self.describe(&bucket, last).await;
             }
             // Creating a bucket takes a revision, so that it has one before its first record.
@@ -182,8 +201,8 @@ impl Shared {
             let stream = config::new_stream(&names, &config, &self.options, first);
             match self.patiently(|| self.api.create(&names.stream, &stream)).await {
                 Ok(info) => {
+                    let (bucket, last) = self.learn(name, &names, &info, self.clock.elapsed())?;
                     self.remember(name, None, Some(&config)).await?;
-                    let (bucket, last) = self.learn(name, &names, &info)?;
                     return self.describe(&bucket, last).await;
                 }
                 Err(error) if error.is(number::NAME_IN_USE) => {}
@@ -209,8 +228,8 @@ impl Shared {
             error if error.is(number::STREAM_NOT_FOUND) => missing(),
             error => error.refused(format!("update bucket {name}")),
         })?;
+        let (bucket, last) = self.learn(name, &names, &info, self.clock.elapsed())?;
         self.remember(name, None, Some(&config)).await?;
-        let (bucket, last) = self.learn(name, &names, &info)?;
         self.describe(&bucket, last).await
     }
 
@@ -255,6 +274,7 @@ impl Shared {
 
     pub(crate) async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
         self.check_open()?;
+        let as_of = self.clock.elapsed();
         let streams = self.patiently(|| self.api.streams()).await;
         let streams = streams.map_err(|error| error.refused("list the buckets"))?;
         let mut found = Vec::new();
@@ -266,7 +286,7 @@ impl Shared {
             }
             let names = Names::new(&self.options, &name);
             // What only has the name of a bucket is none.
-            if let Ok((bucket, last)) = self.learn(&name, &names, &info) {
+            if let Ok((bucket, last)) = self.learn(&name, &names, &info, as_of) {
                 found.push(self.describe(&bucket, last).await?);
             }
         }

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use pleach_engine::{BucketName, Revision};
 
+/// What the keys and values of one bucket may take in memory, unless told otherwise.
+const CACHE_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
 /// Where the servers are, and how buckets lie on them.
 #[derive(Clone, Debug)]
 pub struct NatsOptions {
@@ -31,6 +34,8 @@ pub struct NatsOptions {
     pub reads: Reads,
     /// How scans are done.
     pub scans: Scans,
+    /// What keys and values of one bucket may take in memory for scans; a larger bucket is refused.
+    pub cache_bytes_max: usize,
     /// The servers run with `sync_interval: always`, which cannot be asked: what they acknowledge is on disk.
     pub servers_sync: bool,
     /// How long one request may take.
@@ -60,6 +65,7 @@ impl Default for NatsOptions {
             storage: Storage::File,
             reads: Reads::OwnWrites,
             scans: Scans::Cached,
+            cache_bytes_max: CACHE_BYTES_MAX,
             servers_sync: false,
             request_timeout: Duration::from_secs(5),
             patience: Duration::from_secs(20),

@@ -72,6 +72,7 @@ impl Shared {
                 error if error.is_temporary() => {}
                 ApiError::Server { .. }
                 | ApiError::Malformed(_)
+                | ApiError::Denied(_)
                 | ApiError::Unsendable(_)
                 | ApiError::NoResponders => {
                     return Err(error.refused(format!("commit to bucket {}", bucket.name)));

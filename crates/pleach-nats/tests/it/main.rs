@@ -1,12 +1,16 @@
 //! The engine on real servers: one, and a cluster of three.
 
-#[allow(
+#![allow(
     clippy::disallowed_methods,
+    clippy::panic,
     clippy::print_stdout,
-    reason = "failures of real servers take real time, and tell what came of it"
+    clippy::unwrap_used,
+    reason = "these are tests, and real servers take real time"
 )]
+
 mod chaos;
 mod cluster;
 mod direct;
+mod refusals;
 mod servers;
 mod single;
