@@ -1,8 +1,9 @@
+use std::collections::HashMap;
 use std::time::Duration;
 
 use pleach_engine::{
-    Action, Batch, BucketName, CommitError, Committed, Conflict, EngineError, Entry, Expectation, Expiry, Op,
-    Operation, Revision, Timestamp,
+    Action, Batch, BucketName, CommitError, Committed, Conflict, EngineError, Entry, Expectation, Expiry,
+    Key, Op, Operation, Revision, Timestamp,
 };
 
 use crate::bucket::Bucket;
@@ -62,16 +63,24 @@ impl Shared {
         bucket: &Bucket,
         operations: &[Operation],
     ) -> Result<Vec<Option<u64>>, CommitError> {
+        let guarded = operations.iter().filter(|operation| operation.expect != Expectation::Any);
+        let keys: Vec<Key> = guarded.map(|operation| operation.key.clone()).collect();
+        // One is asked of the leader at once; of many, only those that seem to fail.
+        let is_many = keys.len() > 1;
+        let many = if is_many { self.newest_of(bucket, &keys).await? } else { HashMap::new() };
         let mut guards = Vec::with_capacity(operations.len());
         for operation in operations {
             if operation.expect == Expectation::Any {
                 guards.push(None);
                 continue;
             }
-            let record = self.newest_at_leader(bucket, &operation.key).await?;
-            let newest =
-                record.and_then(|record| record.into_change(&bucket.names)).map(|change| change.entry);
-            check(bucket, operation, newest.as_ref(), self.clock.now()).map_err(CommitError::Conflict)?;
+            let holds = |newest: Option<&Entry>| check(bucket, operation, newest, self.clock.now());
+            let mut newest = many.get(&operation.key).cloned();
+            if !is_many || holds(newest.as_ref()).is_err() {
+                let record = self.newest_at_leader(bucket, &operation.key).await?;
+                newest = record.and_then(|record| Some(record.into_change(&bucket.names)?.entry));
+            }
+            holds(newest.as_ref()).map_err(CommitError::Conflict)?;
             guards.push(guard(operation, newest.as_ref()));
         }
         Ok(guards)

@@ -1,13 +1,12 @@
 use pleach_engine::{Direction, EngineError, Entry, Key, Page, PageCursor, Revision, ScanQuery, Selection};
-use serde_json::json;
 
 use crate::bucket::Bucket;
 use crate::engine::Shared;
 use crate::record::shown;
 use crate::scan::fill;
 
-/// Subjects whose newest messages are asked for at once.
-const SUBJECTS_AT_ONCE: usize = 512;
+/// Keys whose values are asked for at once.
+const KEYS_AT_ONCE: usize = 512;
 
 /// Names no snapshot, in the token of a page that has none.
 const NO_SNAPSHOT: u64 = 0;
@@ -36,7 +35,7 @@ impl Shared {
         }
         let mut found: Vec<Entry> = Vec::new();
         let mut bytes = 0;
-        for keys in keys.chunks(SUBJECTS_AT_ONCE) {
+        for keys in keys.chunks(KEYS_AT_ONCE) {
             for entry in self.live(bucket, keys, now).await? {
                 bytes += entry.value.len();
                 found.push(entry);
@@ -60,7 +59,7 @@ impl Shared {
         let now = self.clock.now();
         let keys = self.keys(bucket, selection).await?;
         let mut count = 0;
-        for keys in keys.chunks(SUBJECTS_AT_ONCE) {
+        for keys in keys.chunks(KEYS_AT_ONCE) {
             count += self.live(bucket, keys, now).await?.len() as u64;
         }
         Ok(count)
@@ -95,27 +94,10 @@ impl Shared {
         keys: &[Key],
         now: pleach_engine::Timestamp,
     ) -> Result<Vec<Entry>, EngineError> {
-        let subjects: Vec<String> = keys.iter().map(|key| bucket.names.subject(key)).collect();
-        let asked = json!({ "multi_last": subjects, "batch": SUBJECTS_AT_ONCE });
-        let chunk = self.chunk(bucket, &asked).await?;
+        let mut newest = self.newest_of(bucket, keys).await?;
         let config = bucket.config();
-        let is_fresh = chunk.up_to.is_some_and(|reached| reached >= bucket.seen()) && chunk.is_last;
-        let mut entries: Vec<Entry> = Vec::new();
-        if is_fresh {
-            let changes = chunk.records.into_iter().filter_map(|record| record.into_change(&bucket.names));
-            entries.extend(changes.map(|change| change.entry));
-            entries.sort_by(|one, other| one.key.cmp(&other.key));
-            if keys.first() > keys.last() {
-                entries.reverse();
-            }
-        } else {
-            // Whoever answered is behind, or could not answer all at once.
-            for key in keys {
-                let record = self.newest_at_leader(bucket, key).await?;
-                entries.extend(record.and_then(|record| Some(record.into_change(&bucket.names)?.entry)));
-            }
-        }
-        let live = entries.into_iter().filter(|entry| config.is_live(entry, now));
+        let entries = keys.iter().filter_map(|key| newest.remove(key));
+        let live = entries.filter(|entry| config.is_live(entry, now));
         Ok(live.map(|entry| shown(entry, &config)).collect())
     }
 }

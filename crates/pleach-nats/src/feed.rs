@@ -58,6 +58,8 @@ struct State {
     shown: u64,
     /// When the server was heard of last.
     heard: Duration,
+    /// The connection on which the server was asked last how far it is.
+    asked_on: u64,
     end: Option<End>,
 }
 
@@ -78,9 +80,9 @@ impl Feed {
         clock: Arc<ServerClock>,
         link: watch::Receiver<Link>,
     ) -> Self {
-        let heard = clock.elapsed();
+        let (heard, asked_on) = (clock.elapsed(), link.borrow().times);
         let state =
-            State { changes: VecDeque::new(), bytes: 0, floor: next, next, shown: next, heard, end: None };
+            State { changes: VecDeque::new(), bytes: 0, floor: next, next, shown: next, heard, asked_on, end: None };
         Self {
             name,
             clock,
@@ -109,17 +111,25 @@ impl Feed {
 
     /// Whether the server is there and has been heard of lately: else nobody knows what has been missed.
     fn is_ready(&self) -> bool {
-        let heard = self.lock().heard;
-        self.link.borrow().is_up && self.clock.elapsed().saturating_sub(heard) < READY_FOR
+        let (heard, asked_on) = {
+            let state = self.lock();
+            (state.heard, state.asked_on)
+        };
+        let link = *self.link.borrow();
+        // What came while there was no connection has passed by, until the server is asked on the new one.
+        let is_whole = link.is_up && link.times == asked_on;
+        is_whole && self.clock.elapsed().saturating_sub(heard) < READY_FOR
     }
 
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().end.is_some()
     }
 
-    /// Takes note that the server has been heard of.
-    pub(crate) fn hear(&self) {
-        self.lock().heard = self.clock.elapsed();
+    /// Takes note that the server has said how far it is, when it was asked on the connection `asked_on`.
+    pub(crate) fn hear(&self, asked_on: u64) {
+        let mut state = self.lock();
+        (state.heard, state.asked_on) = (self.clock.elapsed(), asked_on);
+        drop(state);
         self.tell();
     }
 

@@ -129,19 +129,22 @@ impl Follower {
                 continue;
             }
             if sequence > next {
+                self.bucket.see(next - 1);
                 feed.push(std::mem::take(&mut changes), next);
                 self.fill(shared, feed, sequence - 1).await?;
             }
             changes.extend(record.into_change(&self.bucket.names));
             next = sequence + 1;
         }
-        feed.push(changes, next);
+        // Whoever is told of a change reads it or a newer one, also from a server that is behind.
         self.bucket.see(next - 1);
+        feed.push(changes, next);
         Ok(())
     }
 
     /// Asks how far the stream is, and reads what has not come.
     async fn look(&self, shared: &Arc<Shared>, feed: &Feed) -> Result<(), EngineError> {
+        let asked_on = self.link.borrow().times;
         let (looked, last) = shared.look(&self.bucket.name).await?;
         if looked.identity != self.bucket.identity {
             return Err(EngineError::BucketNotFound { bucket: self.bucket.name.clone() });
@@ -149,7 +152,7 @@ impl Follower {
         if last >= feed.next() {
             self.fill(shared, feed, last).await?;
         }
-        feed.hear();
+        feed.hear(asked_on);
         Ok(())
     }
 
@@ -166,6 +169,7 @@ impl Follower {
         };
         shared.read_range(&self.bucket, &self.bucket.names.all_subjects(), from, up_to, take).await?;
         is_whole &= expected == up_to + 1;
+        self.bucket.see(up_to);
         if is_whole || !self.is_repeated {
             feed.push(found, up_to + 1);
             if !self.is_repeated {
@@ -174,7 +178,6 @@ impl Follower {
         } else {
             feed.lose(up_to + 1);
         }
-        self.bucket.see(up_to);
         Ok(())
     }
 }

@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use serde_json::json;
 
 use pleach_engine::{At, BucketName, Change, EngineError, Entry, Key, Revision};
@@ -9,7 +11,11 @@ use crate::bucket::Bucket;
 use crate::engine::Shared;
 use crate::error::ApiError;
 use crate::options::Reads;
+use crate::range::Chunk;
 use crate::record::{Record, header, shown};
+
+/// Subjects whose newest messages are asked for at once.
+const SUBJECTS_AT_ONCE: usize = 512;
 
 /// Reads of single keys.
 impl Shared {
@@ -164,5 +170,35 @@ impl Shared {
             return Ok(chunk.records.pop());
         }
         self.newest_at_leader(bucket, key).await
+    }
+
+    /// The newest records of several keys, as far as they have any. Answers of servers that are behind what this engine has
+    /// seen are not taken.
+    pub(crate) async fn newest_of(
+        &self,
+        bucket: &Bucket,
+        keys: &[Key],
+    ) -> Result<HashMap<Key, Entry>, EngineError> {
+        let mut found = HashMap::with_capacity(keys.len());
+        for keys in keys.chunks(SUBJECTS_AT_ONCE) {
+            let subjects: Vec<String> = keys.iter().map(|key| bucket.names.subject(key)).collect();
+            let asked = json!({ "multi_last": subjects, "batch": SUBJECTS_AT_ONCE });
+            let seen = bucket.seen();
+            let chunk = match bucket.settings().is_direct {
+                true => self.chunk(bucket, &asked).await?,
+                false => Chunk::default(),
+            };
+            let is_fresh = chunk.up_to.is_some_and(|reached| reached >= seen);
+            let mut records = chunk.records;
+            if !(is_fresh && chunk.is_last) {
+                records.clear();
+                for key in keys {
+                    records.extend(self.newest_at_leader(bucket, key).await?);
+                }
+            }
+            let changes = records.into_iter().filter_map(|record| record.into_change(&bucket.names));
+            found.extend(changes.map(|change| (change.entry.key.clone(), change.entry)));
+        }
+        Ok(found)
     }
 }

@@ -12,5 +12,6 @@ mod chaos;
 mod cluster;
 mod direct;
 mod refusals;
+mod resilience;
 mod servers;
 mod single;
