@@ -143,6 +143,8 @@ impl Cache {
     async fn reach(&self, revision: u64) {
         let revision = revision.max(self.exact_from);
         self.feed.reach(revision).await;
+        // What has come since is here too, or a scan would not see what the feed already knows.
+        let revision = revision.max(self.feed.last_shown());
         let mut reached = self.reached.subscribe();
         while !self.lock().is_broken && *reached.borrow_and_update() < revision {
             if self.feed.has_ended() {

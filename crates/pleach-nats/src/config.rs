@@ -37,6 +37,10 @@ pub(crate) struct Settings {
     pub(crate) takes_ttl: bool,
     /// It is about to be deleted.
     pub(crate) is_sealed: bool,
+    /// It is a copy of another stream, a little behind it, which takes no writes itself.
+    pub(crate) is_mirror: bool,
+    /// Its metadata says what it is; another client may have lost that.
+    pub(crate) is_described: bool,
 }
 
 impl Settings {
@@ -57,20 +61,34 @@ impl Settings {
         if !is_mirror && !subjects.is_some_and(|subjects| subjects.iter().any(listens)) {
             return Err(not_a_bucket("it does not store the subjects of its keys"));
         }
+        if is_mirror && !names.is_placed {
+            return Err(not_a_bucket("it is a replica of one, and is read in that one's place"));
+        }
         let described = described(stream);
+        let is_described = described.is_some();
         let repeated = stream.get("republish").and_then(|republish| republish.get("dest")?.as_str());
         let unreadable = || not_a_bucket("its time of creation cannot be read");
         Ok(Self {
-            config: merged(described, history, stream, value_bytes_max),
+            config: merged(described, stream, value_bytes_max, history),
             created: moment(&info.created).map_err(|_| unreadable())?,
             first_revision: u64::try_from(number("first_seq")).unwrap_or(0).max(1),
             replicas: u64::try_from(number("num_replicas")).unwrap_or(1).max(1),
             is_direct: is_set("allow_direct"),
             is_repeated: repeated == Some(&names.all_repeated()),
-            is_atomic: is_set("allow_atomic"),
-            takes_ttl: is_set("allow_msg_ttl"),
+            // What is written goes to the stream behind a mirror, which says itself what it does not take.
+            is_atomic: is_set("allow_atomic") || is_mirror,
+            takes_ttl: is_set("allow_msg_ttl") || is_mirror,
             is_sealed: is_set("sealed"),
+            is_mirror,
+            is_described,
         })
+    }
+
+    /// The same, of a bucket whose configuration is known from elsewhere, as far as the stream does not say otherwise.
+    pub(crate) fn described_by(mut self, config: BucketConfig) -> Self {
+        let (history, ttl) = (self.config.history, self.config.ttl);
+        self.config = BucketConfig { history, ttl, ..config };
+        self
     }
 
     /// How long the feed knows of a key that it is gone: none for ever.
@@ -90,9 +108,9 @@ fn described(stream: &Map<String, Value>) -> Option<BucketConfig> {
 /// The configuration of a bucket: what the server acts by is true, whatever the metadata says.
 fn merged(
     described: Option<BucketConfig>,
-    history: NonZeroU8,
     stream: &Map<String, Value>,
     value_bytes_max: u32,
+    history: NonZeroU8,
 ) -> BucketConfig {
     let number = |field: &str| stream.get(field).and_then(Value::as_u64);
     let duration = |field: &str| number(field).filter(|nanos| *nanos > 0).map(Duration::from_nanos);
@@ -167,4 +185,30 @@ pub(crate) fn describe(stream: &mut Map<String, Value>, config: &BucketConfig) {
     if let Value::Object(metadata) = metadata {
         metadata.insert(METADATA_CONFIG.to_owned(), text.into());
     }
+}
+
+/// The configuration of a stream that is a copy of the bucket's stream `origin`.
+pub(crate) fn mirror_stream(
+    stream: &str,
+    origin: &Names,
+    config: &BucketConfig,
+    options: &NatsOptions,
+) -> Map<String, Value> {
+    let mut mirror = new_stream(origin, config, options, 0);
+    // What only the origin does.
+    for field in [
+        "subjects",
+        "first_seq",
+        "republish",
+        "subject_delete_marker_ttl",
+        "allow_atomic",
+        "duplicate_window",
+    ] {
+        mirror.remove(field);
+    }
+    mirror.insert("name".to_owned(), stream.into());
+    mirror.insert("mirror".to_owned(), json!({ "name": origin.stream }));
+    // Reads of the bucket are not answered by its replica unless they ask for it.
+    mirror.insert("mirror_direct".to_owned(), false.into());
+    mirror
 }

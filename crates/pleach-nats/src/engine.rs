@@ -103,6 +103,18 @@ impl NatsEngine {
     }
 }
 
+impl NatsEngine {
+    /// Makes a read replica of a bucket: a stream that copies it, on the servers of this engine's account. Whoever shall
+    /// read from it gives the bucket a [`BucketPlace`](crate::BucketPlace) in the stream `stream` and under the bucket's own subjects;
+    /// what they write goes to the bucket itself, and what they read is a little behind it.
+    ///
+    /// # Errors
+    /// `BucketNotFound`, or what the server could not do.
+    pub async fn create_replica(&self, bucket: &BucketName, stream: &str) -> Result<(), EngineError> {
+        self.background.run(self.shared.create_replica(bucket, stream)).await
+    }
+}
+
 impl Shared {
     async fn connect(
         options: NatsOptions,

@@ -73,16 +73,25 @@ pub(crate) enum News {
 }
 
 impl Feed {
-    /// A feed whose first change will be `next`.
+    /// A feed whose first change will be `next`, as the server said when it was asked on the connection `asked_on`.
     pub(crate) fn new(
         name: BucketName,
         next: u64,
         clock: Arc<ServerClock>,
         link: watch::Receiver<Link>,
+        asked_on: u64,
     ) -> Self {
-        let (heard, asked_on) = (clock.elapsed(), link.borrow().times);
-        let state =
-            State { changes: VecDeque::new(), bytes: 0, floor: next, next, shown: next, heard, asked_on, end: None };
+        let heard = clock.elapsed();
+        let state = State {
+            changes: VecDeque::new(),
+            bytes: 0,
+            floor: next,
+            next,
+            shown: next,
+            heard,
+            asked_on,
+            end: None,
+        };
         Self {
             name,
             clock,
@@ -107,6 +116,11 @@ impl Feed {
     /// The first revision that has not come yet.
     pub(crate) fn next(&self) -> u64 {
         self.lock().next
+    }
+
+    /// The newest revision that followers can see.
+    pub(crate) fn last_shown(&self) -> u64 {
+        self.lock().shown - 1
     }
 
     /// Whether the server is there and has been heard of lately: else nobody knows what has been missed.

@@ -36,7 +36,7 @@ impl Shared {
         if let Some(feed) = running.upgrade().filter(|feed| !feed.has_ended()) {
             return Ok(feed);
         }
-        let settings = bucket.settings();
+        let (settings, asked_on) = (bucket.settings(), self.link.borrow().times);
         let subject =
             if settings.is_repeated { bucket.names.all_repeated() } else { bucket.names.all_subjects() };
         let unreachable = |reason: String| EngineError::Unreachable { reason };
@@ -48,8 +48,13 @@ impl Shared {
         if looked.identity != bucket.identity {
             return Err(EngineError::BucketNotFound { bucket: bucket.name.clone() });
         }
-        let feed =
-            Arc::new(Feed::new(bucket.name.clone(), last + 1, Arc::clone(&self.clock), self.link.clone()));
+        let feed = Arc::new(Feed::new(
+            bucket.name.clone(),
+            last + 1,
+            Arc::clone(&self.clock),
+            self.link.clone(),
+            asked_on,
+        ));
         let follower = Follower {
             shared: Arc::downgrade(self),
             feed: Arc::downgrade(&feed),

@@ -38,7 +38,10 @@ impl Shared {
         self.check_open()?;
         let (names, as_of) = (Names::new(&self.options, name), self.clock.elapsed());
         match self.stream(&names).await? {
-            Some(info) => self.learn(name, &names, &info, as_of),
+            Some(info) => {
+                let settings = self.settings(name, &names, &info).await?;
+                self.learn(name, &names, settings, info.state.last_seq, as_of)
+            }
             None => {
                 self.forget(name);
                 Err(EngineError::BucketNotFound { bucket: name.clone() })
@@ -143,20 +146,42 @@ impl Shared {
         }
     }
 
-    /// Takes note of what a stream says of its bucket.
-    pub(crate) fn learn(
+    /// What a stream says of its bucket. If another client has lost what only we know of it, that is found elsewhere.
+    async fn settings(
         &self,
         name: &BucketName,
         names: &Names,
         info: &StreamInfo,
+    ) -> Result<Settings, EngineError> {
+        let settings = Settings::of(info, names, self.capabilities.value_bytes_max)?;
+        if settings.is_described || self.check_name(name).is_err() {
+            return Ok(settings);
+        }
+        let identity = settings.created.as_micros();
+        let config = match self.known(name).filter(|known| known.identity == identity) {
+            Some(known) => Some(known.config()),
+            // This looks at a bucket too, though never at one without a description again.
+            None => Box::pin(self.remembered_config(name, identity)).await?,
+        };
+        Ok(match config {
+            Some(config) => settings.described_by(config),
+            None => settings,
+        })
+    }
+
+    /// Takes note of what is known of a bucket.
+    pub(crate) fn learn(
+        &self,
+        name: &BucketName,
+        names: &Names,
+        settings: Settings,
+        last: u64,
         as_of: Duration,
     ) -> Result<(Arc<Bucket>, u64), EngineError> {
-        let settings = Settings::of(info, names, self.capabilities.value_bytes_max)?;
         if settings.is_sealed {
             self.forget(name);
             return Err(EngineError::BucketNotFound { bucket: name.clone() });
         }
-        let last = info.state.last_seq;
         if let Some(known) = self.known(name) {
             if known.identity == settings.created.as_micros() {
                 known.learn(settings, last, as_of);
@@ -183,7 +208,7 @@ impl Shared {
         loop {
             let as_of = self.clock.elapsed();
             if let Some(info) = self.stream(&names).await? {
-                let settings = Settings::of(&info, &names, self.capabilities.value_bytes_max)?;
+                let settings = self.settings(name, &names, &info).await?;
                 if settings.is_sealed {
                     // Whoever was deleting it did not get to the end.
                     self.finish_delete(name, &names, &info).await?;
@@ -193,7 +218,7 @@ impl Shared {
                 if !differences.is_empty() {
                     return Err(EngineError::BucketExists { bucket: name.clone(), differences });
                 }
-                let (bucket, last) = self.learn(name, &names, &info, as_of)?;
+                let (bucket, last) = self.learn(name, &names, settings, info.state.last_seq, as_of)?;
                 return self.describe(&bucket, last).await;
             }
             // Creating a bucket takes a revision, so that it has one before its first record.
@@ -201,8 +226,9 @@ impl Shared {
             let stream = config::new_stream(&names, &config, &self.options, first);
             match self.patiently(|| self.api.create(&names.stream, &stream)).await {
                 Ok(info) => {
-                    let (bucket, last) = self.learn(name, &names, &info, self.clock.elapsed())?;
-                    self.remember(name, None, Some(&config)).await?;
+                    let (settings, now) = (self.settings(name, &names, &info).await?, self.clock.elapsed());
+                    let (bucket, last) = self.learn(name, &names, settings, info.state.last_seq, now)?;
+                    self.remember(name, None, Some((bucket.identity, config))).await?;
                     return self.describe(&bucket, last).await;
                 }
                 Err(error) if error.is(number::NAME_IN_USE) => {}
@@ -228,8 +254,9 @@ impl Shared {
             error if error.is(number::STREAM_NOT_FOUND) => missing(),
             error => error.refused(format!("update bucket {name}")),
         })?;
-        let (bucket, last) = self.learn(name, &names, &info, self.clock.elapsed())?;
-        self.remember(name, None, Some(&config)).await?;
+        let (settings, now) = (self.settings(name, &names, &info).await?, self.clock.elapsed());
+        let (bucket, last) = self.learn(name, &names, settings, info.state.last_seq, now)?;
+        self.remember(name, None, Some((bucket.identity, config))).await?;
         self.describe(&bucket, last).await
     }
 
@@ -272,6 +299,16 @@ impl Shared {
         Ok(())
     }
 
+    /// Makes a stream that is a copy of a bucket, for those who read it elsewhere.
+    pub(crate) async fn create_replica(&self, name: &BucketName, stream: &str) -> Result<(), EngineError> {
+        let bucket = self.bucket(name).await?;
+        let mirror = config::mirror_stream(stream, &bucket.names, &bucket.config(), &self.options);
+        let created = self.patiently(|| self.api.create(stream, &mirror)).await;
+        created
+            .map(drop)
+            .map_err(|error| error.refused(format!("create the replica {stream} of bucket {name}")))
+    }
+
     pub(crate) async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
         self.check_open()?;
         let as_of = self.clock.elapsed();
@@ -285,8 +322,10 @@ impl Shared {
                 continue;
             }
             let names = Names::new(&self.options, &name);
-            // What only has the name of a bucket is none.
-            if let Ok((bucket, last)) = self.learn(&name, &names, &info, as_of) {
+            // What only has the name of a bucket is none, and one that is being deleted is gone.
+            let Ok(settings) = self.settings(&name, &names, &info).await else { continue };
+            let learned = self.learn(&name, &names, settings, info.state.last_seq, as_of);
+            if let Ok((bucket, last)) = learned {
                 found.push(self.describe(&bucket, last).await?);
             }
         }

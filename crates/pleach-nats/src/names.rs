@@ -16,6 +16,8 @@ const REPEATED_PREFIX: &str = "$PLEACH.CHANGES.";
 pub(crate) struct Names {
     /// Its stream.
     pub(crate) stream: String,
+    /// It does not lie where its name says.
+    pub(crate) is_placed: bool,
     /// What the subjects of its keys begin with, with the last dot.
     subjects: String,
     /// What the subjects begin with under which its changes are repeated, with the last dot.
@@ -29,7 +31,8 @@ impl Names {
             subjects: format!("{SUBJECT_PREFIX}{}{bucket}", options.namespace),
         });
         let repeated = format!("{REPEATED_PREFIX}{}.", place.stream);
-        Self { stream: place.stream, subjects: format!("{}.", place.subjects), repeated }
+        let is_placed = options.places.contains_key(bucket);
+        Self { stream: place.stream, is_placed, subjects: format!("{}.", place.subjects), repeated }
     }
 
     /// The bucket that lies in `stream`, if its name says so.

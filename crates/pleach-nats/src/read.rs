@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -13,9 +14,13 @@ use crate::error::ApiError;
 use crate::options::Reads;
 use crate::range::Chunk;
 use crate::record::{Record, header, shown};
+use crate::runtime::pause;
 
 /// Subjects whose newest messages are asked for at once.
 const SUBJECTS_AT_ONCE: usize = 512;
+
+/// How often to look whether a replica has come as far as it must.
+const CATCH_UP_EVERY: Duration = Duration::from_millis(5);
 
 /// Reads of single keys.
 impl Shared {
@@ -98,7 +103,7 @@ impl Shared {
         reads: Reads,
     ) -> Result<Option<Change>, EngineError> {
         let settings = bucket.settings();
-        let is_alone = settings.replicas == 1 && reads != Reads::Leader;
+        let is_alone = settings.replicas == 1 && !settings.is_mirror && reads != Reads::Leader;
         let record = match reads {
             _ if !settings.is_direct => self.newest_at_leader(bucket, key).await?,
             Reads::Any => self.newest_anywhere(bucket, key).await?,
@@ -165,11 +170,26 @@ impl Shared {
         revision: u64,
     ) -> Result<Option<Record>, EngineError> {
         let asked = json!({ "multi_last": [bucket.names.subject(key)], "batch": 1 });
-        let mut chunk = self.chunk(bucket, &asked).await?;
-        if chunk.up_to.is_some_and(|reached| reached >= revision) {
-            return Ok(chunk.records.pop());
+        let started = self.clock.elapsed();
+        loop {
+            let mut chunk = self.chunk(bucket, &asked).await?;
+            if chunk.up_to.is_some_and(|reached| reached >= revision) {
+                return Ok(chunk.records.pop());
+            }
+            if !bucket.settings().is_mirror {
+                return self.newest_at_leader(bucket, key).await;
+            }
+            // Even the leader of a replica is behind the bucket itself, but it gets there.
+            let (_, reached) = self.look(&bucket.name).await?;
+            if reached >= revision {
+                return self.newest_at_leader(bucket, key).await;
+            }
+            if self.clock.elapsed().saturating_sub(started) > self.options.patience {
+                let reason = format!("the replica {} is at revision {reached}", bucket.names.stream);
+                return Err(EngineError::Unreachable { reason });
+            }
+            pause(CATCH_UP_EVERY).await;
         }
-        self.newest_at_leader(bucket, key).await
     }
 
     /// The newest records of several keys, as far as they have any. Answers of servers that are behind what this engine has

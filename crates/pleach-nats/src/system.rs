@@ -21,9 +21,12 @@ struct Remembered {
     /// The newest revision of the bucket of this name that was deleted last: its namesake must go on after it.
     #[serde(default)]
     revision: u64,
-    /// The configuration, should another client lose that of the stream.
+    /// The configuration of the bucket that is there, should another client lose that of its stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     config: Option<BucketConfig>,
+    /// What tells that bucket from its namesakes.
+    #[serde(default)]
+    identity: u64,
 }
 
 /// The store's own records.
@@ -40,7 +43,7 @@ impl Shared {
 
     /// The bucket of the store's own records, which is made when it is first needed.
     pub(crate) async fn system(&self) -> Result<Arc<Bucket>, EngineError> {
-        let name = BucketName::parse(SYSTEM_BUCKET).map_err(|error| bug(&error))?;
+        let name = system_bucket()?;
         match self.bucket(&name).await {
             Err(EngineError::BucketNotFound { .. }) => {}
             found => return found,
@@ -59,6 +62,21 @@ impl Shared {
     pub(crate) async fn lineage(&self, name: &BucketName) -> Result<u64, EngineError> {
         let system = self.system().await?;
         Ok(self.remembered(&system, name).await?.0.revision)
+    }
+
+    /// The configuration that a bucket was given, if it was given one by us.
+    pub(crate) async fn remembered_config(
+        &self,
+        name: &BucketName,
+        identity: u64,
+    ) -> Result<Option<BucketConfig>, EngineError> {
+        let system = match self.bucket(&system_bucket()?).await {
+            Ok(system) => system,
+            Err(EngineError::BucketNotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (remembered, _) = self.remembered(&system, name).await?;
+        Ok(remembered.config.filter(|_| remembered.identity == identity))
     }
 
     async fn remembered(
@@ -80,13 +98,14 @@ impl Shared {
         &self,
         name: &BucketName,
         revision: Option<u64>,
-        config: Option<&BucketConfig>,
+        config: Option<(u64, BucketConfig)>,
     ) -> Result<(), EngineError> {
         let system = self.system().await?;
         loop {
             let (mut remembered, seen) = self.remembered(&system, name).await?;
             remembered.revision = remembered.revision.max(revision.unwrap_or(0));
-            remembered.config = config.cloned();
+            let (identity, config) = config.clone().unzip();
+            (remembered.identity, remembered.config) = (identity.unwrap_or(0), config);
             let value = serde_json::to_vec(&remembered).map_err(|error| bug(&error))?;
             let put = Operation::put(system_key(&format!("bucket.{name}"))?, value);
             let put = put.expecting(seen.map_or(Expectation::Absent, Expectation::Revision));
@@ -97,6 +116,10 @@ impl Shared {
             }
         }
     }
+}
+
+fn system_bucket() -> Result<BucketName, EngineError> {
+    BucketName::parse(SYSTEM_BUCKET).map_err(|error| bug(&error))
 }
 
 /// A key of the store's own records.

@@ -99,7 +99,7 @@ async fn the_payload_that_a_server_takes_limits_values() {
 async fn what_another_client_changes_of_a_bucket_is_seen() {
     let options = servers::options(vec![servers::server().url()]);
     let stream = format!("KV_{}carts", options.namespace);
-    let engine = NatsEngine::connect(options).await.unwrap();
+    let engine = NatsEngine::connect(options.clone()).await.unwrap();
     create(&engine, |config| config.feed_time = Some(Duration::from_secs(60))).await;
     engine.commit(&carts(), Batch::new().put(key("a"), "1")).await.unwrap();
     let mut config = api(&format!("STREAM.INFO.{stream}"), &json!({})).await["config"].take();
@@ -108,6 +108,9 @@ async fn what_another_client_changes_of_a_bucket_is_seen() {
     api(&format!("STREAM.UPDATE.{stream}"), &config).await;
     let seen = engine.bucket(&carts()).await.unwrap().config;
     assert_eq!(seen.history.get(), 5, "what the server acts by is true");
+    assert_eq!(seen.feed_time, Some(Duration::from_secs(60)), "what only Pleach knows is not lost");
+    let another = NatsEngine::connect(options).await.unwrap();
+    assert_eq!(another.bucket(&carts()).await.unwrap().config, seen);
     assert_eq!(engine.read(&carts(), &key("a"), At::Latest).await.unwrap().unwrap().value, "1");
 }
 

@@ -8,7 +8,7 @@ use pleach_engine::{
     At, Batch, BucketConfig, BucketName, Engine, EngineError, Key, Revision, ScanQuery, Selection,
     WatchEvent, WatchQuery, WatchStart, WatchStream,
 };
-use pleach_nats::{NatsEngine, NatsOptions, Reads, Scans};
+use pleach_nats::{BucketPlace, NatsEngine, NatsOptions, Reads, Scans};
 use pleach_nats_testing::{Link, Server};
 
 use crate::servers;
@@ -131,6 +131,37 @@ async fn two_engines_share_buckets_and_go_on_from_each_others_revisions() {
     create(&one, 1).await;
     assert!(put(&other, &["c"]).await > first.next());
     assert_eq!(keys(&one).await, ["c"]);
+}
+
+#[tokio::test]
+async fn a_replica_is_read_in_the_place_of_its_bucket() {
+    let options = servers::options(vec![servers::server().url()]);
+    let origin = NatsEngine::connect(options.clone()).await.unwrap();
+    create(&origin, 1).await;
+    put(&origin, &["a"]).await;
+    let stream = format!("KV_{}carts-replica", options.namespace);
+    origin.create_replica(&carts(), &stream).await.unwrap();
+    let place = BucketPlace { stream, subjects: format!("$KV.{}carts", options.namespace) };
+    let mut elsewhere = options.clone();
+    elsewhere.places.insert(carts(), place);
+    let replica = NatsEngine::connect(elsewhere).await.unwrap();
+    while replica.read(&carts(), &key("a"), At::Latest).await.unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+    let mut watch = replica.watch(&carts(), WatchQuery::default()).await.unwrap();
+    for round in 0..20 {
+        let at = format!("k{round}");
+        let written = put(&replica, &[&at]).await;
+        let read = replica.read(&carts(), &key(&at), At::Latest).await.unwrap().unwrap();
+        assert_eq!(read.revision, written, "what was written through it is read from it");
+        assert_eq!(take(&mut watch, 1).await, [at]);
+    }
+    replica.commit(&carts(), Batch::new().put(key("x"), "1").put(key("y"), "1")).await.unwrap();
+    assert_eq!(replica.count(&carts(), Selection::all()).await.unwrap(), 23);
+    assert_eq!(keys(&replica).await, keys(&origin).await);
+    let names: Vec<String> =
+        origin.buckets().await.unwrap().iter().map(|info| info.name.to_string()).collect();
+    assert_eq!(names, ["carts"], "a replica is no bucket of its own");
 }
 
 fn options(url: String) -> NatsOptions {
