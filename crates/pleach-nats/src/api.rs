@@ -50,8 +50,10 @@ pub(crate) struct StreamState {
 
 /// The answer to a message that was published.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Stored {
-    pub(crate) seq: u64,
+struct Stored {
+    error: Option<ErrorBody>,
+    #[serde(default)]
+    seq: u64,
 }
 
 #[derive(Deserialize)]
@@ -74,7 +76,7 @@ struct Failed {
     error: Option<ErrorBody>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct ErrorBody {
     #[serde(default)]
     code: u64,
@@ -187,15 +189,20 @@ impl Api {
         }
     }
 
-    /// Publishes a message and waits for its answer.
+    /// Publishes a message, and returns its sequence number.
     pub(crate) async fn publish(
         &self,
         subject: String,
         headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<Stored, ApiError> {
+    ) -> Result<u64, ApiError> {
         let request = Request::new().headers(headers).payload(payload).timeout(Some(self.timeout));
-        understood(&self.send(subject, request).await?.payload)
+        let answer = self.send(subject, request).await?;
+        let stored: Stored = serde_json::from_slice(&answer.payload).map_err(malformed)?;
+        match stored.error {
+            Some(error) => Err(error.into()),
+            None => Ok(stored.seq),
+        }
     }
 
     /// Asks under a whole subject.
@@ -220,13 +227,22 @@ impl Api {
 
 /// What an answer says, unless it says that something went wrong.
 fn understood<T: DeserializeOwned>(payload: &[u8]) -> Result<T, ApiError> {
-    let malformed = |error: serde_json::Error| ApiError::Malformed(error.to_string());
     match serde_json::from_slice::<Failed>(payload).map_err(malformed)?.error {
-        Some(ErrorBody { code, err_code: number, description }) => {
-            Err(ApiError::Server { code, number, description })
-        }
+        Some(error) => Err(error.into()),
         None => serde_json::from_slice(payload).map_err(malformed),
     }
+}
+
+impl From<ErrorBody> for ApiError {
+    fn from(error: ErrorBody) -> Self {
+        let ErrorBody { code, err_code: number, description } = error;
+        Self::Server { code, number, description }
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
+fn malformed(error: serde_json::Error) -> ApiError {
+    ApiError::Malformed(error.to_string())
 }
 
 /// A moment in the text of the server.

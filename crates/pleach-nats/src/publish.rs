@@ -105,7 +105,7 @@ impl Shared {
     ) -> Result<u64, ApiError> {
         let (headers, payload) = self.part(publication, 0, operation);
         let subject = publication.bucket.names.subject(&operation.key);
-        Ok(self.api.publish(subject, headers, payload).await?.seq)
+        self.api.publish(subject, headers, payload).await
     }
 
     async fn publish_batch(&self, publication: &Publication<'_>, attempt: u32) -> Result<u64, ApiError> {
@@ -119,7 +119,7 @@ impl Shared {
             let subject = publication.bucket.names.subject(&operation.key);
             if index == last {
                 headers.insert(header::BATCH_COMMIT, "1");
-                return Ok(self.api.publish(subject, headers, payload).await?.seq);
+                return self.api.publish(subject, headers, payload).await;
             }
             let sent = self.api.client.publish_with_headers(subject, headers, payload).await;
             // Nothing is committed before the last: what did not go out did not happen.

@@ -233,3 +233,6 @@ pub(crate) fn shown(mut entry: Entry, config: &BucketConfig) -> Entry {
 pub(crate) fn bytes(entry: &Entry) -> usize {
     Key::as_bytes(&entry.key).len() + entry.value.len() + entry.headers.bytes()
 }
+
+#[cfg(test)]
+mod tests;

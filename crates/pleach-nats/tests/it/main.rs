@@ -11,6 +11,7 @@
 mod chaos;
 mod cluster;
 mod direct;
+mod native;
 mod refusals;
 mod resilience;
 mod servers;
