@@ -33,6 +33,8 @@ pub(crate) mod header {
     pub(crate) const COMMITTED: &str = "Pleach-Time";
     /// When its value is gone, in microseconds since 1970.
     pub(crate) const EXPIRES: &str = "Pleach-Expires";
+    /// What it did, where the operation that NATS clients know is another.
+    pub(crate) const DID: &str = "Pleach-Operation";
     /// Its place in its batch, as `3/10`.
     pub(crate) const PART: &str = "Pleach-Part";
     /// Before the name of a header that NATS would take for its own or cut: its value is a JSON string.
@@ -125,6 +127,7 @@ impl Record {
         match (self.said(header::MARKER), self.said(header::OPERATION)) {
             (Some("MaxAge"), _) => Op::Expire,
             (Some("Remove"), _) | (None, Some("DEL")) => Op::Delete,
+            (None, Some("PURGE")) if self.said(header::DID) == Some("delete") => Op::Delete,
             (Some(_), _) | (None, Some("PURGE")) => Op::Purge,
             (None, _) => Op::Put,
         }
@@ -189,7 +192,13 @@ pub(crate) fn message(operation: &Operation, config: &BucketConfig, now: Timesta
             value.clone()
         }
         Action::Delete => {
-            headers.insert(header::OPERATION, "DEL");
+            // Without history the two are the same to NATS, but when its time has come, the server leaves a marker in the place
+            // of a deleted value as if that expired, and none in the place of a purged one.
+            let is_purge = config.history.get() == 1 && config.ttl.is_some();
+            headers.insert(header::OPERATION, if is_purge { "PURGE" } else { "DEL" });
+            if is_purge {
+                headers.insert(header::DID, "delete");
+            }
             // A marker that the server forgets must not bring back what was before it: so it may have a TTL only if
             // nothing is.
             if config.history.get() == 1 {

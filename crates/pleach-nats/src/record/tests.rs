@@ -69,7 +69,10 @@ fn a_marker_may_be_forgotten_only_where_nothing_is_before_it() {
     let kept = |headers: &HeaderMap| headers.get(header::TTL).is_none();
     assert!(kept(&sent(2)) && !kept(&sent(1)));
     assert!(sent(1).get(header::ROLLUP).is_some(), "so that it stays true should history be raised");
-    assert_eq!(stored(&delete, &BucketConfig::default(), &[]).entry.op, Op::Delete);
+    for ttl in [None, Some(Duration::from_secs(5))] {
+        let config = BucketConfig { ttl, ..BucketConfig::default() };
+        assert_eq!(stored(&delete, &config, &[]).entry.op, Op::Delete);
+    }
 }
 
 #[test]
