@@ -17,4 +17,4 @@ mod server;
 pub use cluster::Cluster;
 pub use link::Link;
 pub use program::{PROGRAM_VARIABLE, program};
-pub use server::{Server, Settings};
+pub use server::{Saved, Server, Settings};

@@ -12,6 +12,9 @@ use crate::process::Process;
 /// How often a server is looked for until it answers.
 const LOOKS: u32 = 600;
 
+/// The name of a server that is alone.
+const NAME: &str = "alone";
+
 /// How long between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -34,7 +37,7 @@ impl Default for Settings<'_> {
 #[derive(Debug)]
 pub struct Server {
     node: Node,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Server {
@@ -46,9 +49,9 @@ impl Server {
     /// Starts one with something special about it.
     pub fn start_with(settings: Settings<'_>) -> Self {
         let directory = TempDir::new().expect("a temporary directory can be made");
-        let node = Node::start(directory.path(), "alone", free_port(), settings);
+        let node = Node::start(directory.path(), NAME, free_port(), settings);
         node.wait();
-        Self { node, _directory: directory }
+        Self { node, directory }
     }
 
     /// Where it takes connections.
@@ -75,6 +78,41 @@ impl Server {
     /// Lets it go on.
     pub fn go_on(&self) {
         self.node.signal(Signal::CONT);
+    }
+
+    /// Kills it, and keeps a copy of what it had stored.
+    pub fn save(&mut self) -> Saved {
+        self.kill();
+        let saved = TempDir::new().expect("a temporary directory can be made");
+        copy(&self.store(), saved.path());
+        Saved(saved)
+    }
+
+    /// Kills it, and puts back what it had stored once, as a power cut does with what was not synced.
+    pub fn set_back(&mut self, saved: &Saved) {
+        self.kill();
+        fs::remove_dir_all(self.store()).expect("its directory can be removed");
+        copy(saved.0.path(), &self.store());
+    }
+
+    fn store(&self) -> PathBuf {
+        self.directory.path().join(NAME)
+    }
+}
+
+/// What a server had stored at some moment.
+#[derive(Debug)]
+pub struct Saved(TempDir);
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory can be made");
+    for entry in fs::read_dir(from).expect("a directory can be listed").flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a file can be copied");
+        }
     }
 }
 

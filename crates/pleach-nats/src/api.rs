@@ -44,6 +44,7 @@ pub(crate) struct StreamInfo {
 #[derive(Debug, Deserialize)]
 pub(crate) struct StreamState {
     pub(crate) last_seq: u64,
+    pub(crate) messages: u64,
     /// The subjects that were asked for, and how many messages each has.
     pub(crate) subjects: Option<HashMap<String, u64>>,
 }

@@ -19,6 +19,8 @@ pub(crate) struct Bucket {
     settings: RwLock<Known>,
     /// The newest revision that this engine has written or seen.
     seen: AtomicU64,
+    /// How many messages its stream had when it was looked at last.
+    pub(crate) messages: AtomicU64,
     watches: AtomicUsize,
     /// Follows its changes, while anyone wants them.
     pub(crate) feed: tokio::sync::Mutex<Weak<Feed>>,
@@ -49,6 +51,7 @@ impl Bucket {
             identity: settings.created.as_micros(),
             settings: RwLock::new(Known { settings: Arc::new(settings), as_of }),
             seen: AtomicU64::new(last),
+            messages: AtomicU64::new(u64::MAX),
             watches: AtomicUsize::new(0),
             feed: tokio::sync::Mutex::new(Weak::new()),
             cache: tokio::sync::Mutex::new(None),

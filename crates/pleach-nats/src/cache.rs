@@ -83,9 +83,12 @@ impl Shared {
                 return Ok(copy);
             }
             if cache.feed.has_ended() {
-                // Says why, as a look at the bucket does.
-                self.look(&bucket.name).await?;
-                return Err(EngineError::BucketNotFound { bucket: bucket.name.clone() });
+                // It says why, unless the servers were set back: then the bucket is there, but it is known anew.
+                let (looked, _) = self.look(&bucket.name).await?;
+                if Arc::ptr_eq(&looked, bucket) {
+                    return Err(EngineError::BucketNotFound { bucket: bucket.name.clone() });
+                }
+                return Box::pin(self.snapshot(&looked)).await;
             }
         }
     }
@@ -222,6 +225,7 @@ impl Follower {
             };
             match self.feed.news(from, CHANGES_AT_ONCE) {
                 Ok(News::Changes(changes, next)) => self.apply(&cache, changes, next),
+                Ok(News::None) if self.is_short(&cache) => return cache.break_down(),
                 Ok(News::None) if self.clock.elapsed().saturating_sub(used) > CACHE_IDLE_MAX => {
                     return self.discard(&cache).await;
                 }
@@ -249,6 +253,14 @@ impl Follower {
             cache.break_down();
         }
         cache.reached.send_replace(next - 1);
+    }
+
+    /// Whether the stream has fewer messages than there are values: someone has removed some without leaving a marker.
+    fn is_short(&self, cache: &Cache) -> bool {
+        let state = cache.lock();
+        let is_short =
+            |(last, messages)| state.revision == last && (state.loaded.entries.size() as u64) > messages;
+        self.feed.census().is_some_and(is_short)
     }
 
     /// Gives the memory back, and with it the feed if nobody else follows.

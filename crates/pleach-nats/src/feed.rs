@@ -30,6 +30,8 @@ pub(crate) enum End {
     Gone,
     /// The engine was closed.
     Closed,
+    /// The servers have lost revisions that were there, and give them again from this one on.
+    SetBack(u64),
 }
 
 /// The latest changes of a bucket as they come from the server, for everyone in this process who follows it.
@@ -60,6 +62,8 @@ struct State {
     heard: Duration,
     /// The connection on which the server was asked last how far it is.
     asked_on: u64,
+    /// The stream's newest revision and how many messages it had, as it said last.
+    census: Option<(u64, u64)>,
     end: Option<End>,
 }
 
@@ -90,6 +94,7 @@ impl Feed {
             shown: next,
             heard,
             asked_on,
+            census: None,
             end: None,
         };
         Self {
@@ -139,10 +144,16 @@ impl Feed {
         self.lock().end.is_some()
     }
 
+    /// How many messages the stream had when its newest revision was this, as it said last.
+    pub(crate) fn census(&self) -> Option<(u64, u64)> {
+        self.lock().census
+    }
+
     /// Takes note that the server has said how far it is, when it was asked on the connection `asked_on`.
-    pub(crate) fn hear(&self, asked_on: u64) {
+    /// It then had `census` messages at its newest revision.
+    pub(crate) fn hear(&self, asked_on: u64, census: (u64, u64)) {
         let mut state = self.lock();
-        (state.heard, state.asked_on) = (self.clock.elapsed(), asked_on);
+        (state.heard, state.asked_on, state.census) = (self.clock.elapsed(), asked_on, Some(census));
         drop(state);
         self.tell();
     }
@@ -197,6 +208,9 @@ impl Feed {
         match state.end {
             Some(End::Gone) => return Err(EngineError::BucketNotFound { bucket: self.name.clone() }),
             Some(End::Closed) => return Err(EngineError::Closed),
+            Some(End::SetBack(oldest)) => {
+                return Err(EngineError::Compacted { oldest: Revision::new(oldest) });
+            }
             None => {}
         }
         if from < state.floor {

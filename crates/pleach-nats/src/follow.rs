@@ -1,3 +1,4 @@
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The same, for a bucket of which only writers' own messages can be heard.
 const LOOK_OFTEN: Duration = Duration::from_millis(200);
+
+/// How often in a row a stream may be behind what it has repeated.
+const SET_BACK_LOOKS: u32 = 5;
 
 /// Messages handled at once.
 const MESSAGES_AT_ONCE: usize = 512;
@@ -61,6 +65,7 @@ impl Shared {
             bucket: Arc::clone(bucket),
             link: self.link.clone(),
             is_repeated: settings.is_repeated,
+            set_back: 0,
         };
         feed.fed_by(self.handle.spawn(follower.run(subscriber)).abort_handle());
         *running = Arc::downgrade(&feed);
@@ -79,6 +84,8 @@ struct Follower {
     bucket: Arc<Bucket>,
     link: watch::Receiver<Link>,
     is_repeated: bool,
+    /// How often in a row the stream was behind what it had repeated.
+    set_back: u32,
 }
 
 impl Follower {
@@ -148,7 +155,7 @@ impl Follower {
     }
 
     /// Asks how far the stream is, and reads what has not come.
-    async fn look(&self, shared: &Arc<Shared>, feed: &Feed) -> Result<(), EngineError> {
+    async fn look(&mut self, shared: &Arc<Shared>, feed: &Feed) -> Result<(), EngineError> {
         let asked_on = self.link.borrow().times;
         let (looked, last) = shared.look(&self.bucket.name).await?;
         if looked.identity != self.bucket.identity {
@@ -157,7 +164,14 @@ impl Follower {
         if last >= feed.next() {
             self.fill(shared, feed, last).await?;
         }
-        feed.hear(asked_on);
+        // A server that no longer leads may be behind for a moment. One that stays behind has lost what it acknowledged.
+        self.set_back = if last + 1 < feed.next() { self.set_back + 1 } else { 0 };
+        if self.set_back > SET_BACK_LOOKS {
+            feed.end(End::SetBack(last + 1));
+            shared.forget(&self.bucket.name);
+            return Ok(());
+        }
+        feed.hear(asked_on, (last, looked.messages.load(Ordering::Acquire)));
         Ok(())
     }
 

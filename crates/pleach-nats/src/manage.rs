@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -40,7 +41,9 @@ impl Shared {
         match self.stream(&names).await? {
             Some(info) => {
                 let settings = self.settings(name, &names, &info).await?;
-                self.learn(name, &names, settings, info.state.last_seq, as_of)
+                let (bucket, last) = self.learn(name, &names, settings, info.state.last_seq, as_of)?;
+                bucket.messages.store(info.state.messages, Ordering::Release);
+                Ok((bucket, last))
             }
             None => {
                 self.forget(name);

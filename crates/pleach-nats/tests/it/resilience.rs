@@ -164,6 +164,47 @@ async fn a_replica_is_read_in_the_place_of_its_bucket() {
     assert_eq!(names, ["carts"], "a replica is no bucket of its own");
 }
 
+#[tokio::test]
+async fn a_server_that_lost_what_it_acknowledged_is_noticed() {
+    let mut server = Server::start();
+    let engine = NatsEngine::connect(options(server.url())).await.unwrap();
+    create(&engine, 1).await;
+    put(&engine, &["a"]).await;
+    let saved = server.save();
+    server.restart();
+    put(&engine, &["b", "c"]).await;
+    let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
+    assert_eq!(keys(&engine).await, ["a", "b", "c"]);
+    server.set_back(&saved);
+    server.restart();
+    let event = tokio::time::timeout(SOON, watch.next()).await.expect("it ends");
+    assert!(matches!(event, Some(Err(EngineError::Compacted { .. }))), "{event:?}");
+    assert_eq!(keys(&engine).await, ["a"]);
+    put(&engine, &["d"]).await;
+    assert_eq!(keys(&engine).await, ["a", "d"]);
+}
+
+#[tokio::test]
+async fn a_stream_that_was_purged_behind_our_back_is_noticed() {
+    let options = servers::options(vec![servers::server().url()]);
+    let stream = format!("KV_{}carts", options.namespace);
+    let engine = NatsEngine::connect(options).await.unwrap();
+    create(&engine, 1).await;
+    put(&engine, &["a", "b", "c"]).await;
+    assert_eq!(keys(&engine).await, ["a", "b", "c"]);
+    let client = async_nats::connect(servers::server().url()).await.unwrap();
+    let asked = format!("$JS.API.STREAM.PURGE.{stream}");
+    client.request(asked, "{\"filter\":\">\",\"keep\":0}".into()).await.unwrap();
+    let noticed = async {
+        while !keys(&engine).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, noticed).await.expect("it is noticed");
+    put(&engine, &["d"]).await;
+    assert_eq!(keys(&engine).await, ["d"]);
+}
+
 fn options(url: String) -> NatsOptions {
     NatsOptions { request_timeout: Duration::from_secs(1), ..NatsOptions::server(url) }
 }
