@@ -21,6 +21,7 @@
 //!
 //! What it leaves to others: running the servers, and moving data between engines.
 
+mod address;
 mod api;
 mod bucket;
 mod cache;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use pleach_engine::{
     At, Batch, BatchPart, BucketConfig, BucketName, Change, CommitError, Engine, EngineError, Expectation,
-    Key, Operation, Revision, WatchEvent, WatchQuery, WatchStart,
+    Key, Operation, Revision, ScanQuery, Selection, WatchEvent, WatchQuery, WatchStart,
 };
 use pleach_nats::{NatsEngine, NatsOptions};
 use pleach_nats_testing::Cluster;
@@ -55,6 +55,8 @@ async fn what_three_servers_acknowledged_survives_their_failures() {
     let config =
         BucketConfig { history: NonZeroU8::new(64).unwrap(), ..BucketConfig::plain(first.capabilities()) };
     first.create_bucket(&bucket, config).await.unwrap();
+    // From here on its ordered copy follows the bucket through everything.
+    assert_eq!(first.count(&bucket, Selection::all()).await.unwrap(), 0);
     let run = Arc::new(Run { history: History::default(), is_over: AtomicBool::new(false), bucket });
     let watcher = connect(&cluster).await;
     let watching = tokio::spawn(watch(Arc::clone(&run), watcher));
@@ -264,6 +266,18 @@ async fn check_stored(run: &Run, engine: &NatsEngine, by_key: &BTreeMap<&str, Ve
         let read = engine.read(&run.bucket, &key(name), At::Latest).await.unwrap();
         assert_eq!(read.as_ref(), Some(&newest.entry), "{name} is not what was seen last");
     }
+    let (mut scanned, mut page) = (Vec::new(), None);
+    loop {
+        let query = ScanQuery { limit: 1000, page, ..ScanQuery::default() };
+        let next = engine.scan(&run.bucket, query).await.unwrap();
+        scanned.extend(next.entries);
+        page = next.next;
+        if page.is_none() {
+            break;
+        }
+    }
+    let newest = by_key.values().map(|changes| changes.last().expect("there is one").entry.clone());
+    assert!(scanned == newest.collect::<Vec<_>>(), "a scan shows something else");
 }
 
 fn key(text: &str) -> Key {

@@ -4,10 +4,12 @@ use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use pleach_engine::{
     At, Batch, BucketConfig, BucketName, CommitError, Engine, EngineError, ErrorKind, Expiry, Key, Operation,
+    ScanQuery, WatchEvent, WatchQuery,
 };
-use pleach_nats::{Authentication, NatsEngine, NatsOptions, Reads};
+use pleach_nats::{Authentication, NatsEngine, NatsOptions, Reads, Tls};
 use pleach_nats_testing::{Cluster, Server, Settings};
 use serde_json::json;
 
@@ -38,6 +40,46 @@ async fn users_are_let_in_with_their_password_only() {
     assert!(matches!(error, EngineError::Refused { .. }), "{error:?}");
     assert!(!format!("{error:?}").contains("wrong"), "a secret is shown");
     round_trip(&connect(user("secret")).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_server_with_tls_is_trusted_by_its_root_only() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = |name: &str, text: String| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let signed =
+        rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let certificate = file("certificate.pem", signed.cert.pem());
+    let key = file("key.pem", signed.signing_key.serialize_pem());
+    let more = format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}");
+    let server = Server::start_with(Settings { more: &more, ..Settings::default() });
+    let connect = async |roots| {
+        let tls = Tls { required: true, roots, ..Tls::default() };
+        NatsEngine::connect(NatsOptions { tls, ..NatsOptions::server(server.url().replace("nats:", "tls:")) })
+            .await
+    };
+    let error = connect(Vec::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    round_trip(&connect(vec![certificate]).await.unwrap()).await;
+}
+
+#[test]
+fn whoever_calls_needs_no_runtime() {
+    let options = servers::options(vec![servers::server().url()]);
+    pollster::block_on(async {
+        let engine = NatsEngine::connect(options).await.unwrap();
+        create(&engine, |_| ()).await;
+        let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
+        let put = engine.commit(&carts(), Batch::new().put(key("a"), "1")).await.unwrap();
+        let event = watch.next().await.unwrap().unwrap();
+        assert!(matches!(event, WatchEvent::Change(change) if change.entry.revision == put.last));
+        assert_eq!(engine.scan(&carts(), ScanQuery::default()).await.unwrap().entries.len(), 1);
+        engine.close().await.unwrap();
+        assert!(matches!(watch.next().await, Some(Err(EngineError::Closed))));
+    });
 }
 
 #[tokio::test]
