@@ -1,4 +1,3 @@
-use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::server::{Node, Settings, free_port, until};
@@ -65,11 +64,11 @@ impl Cluster {
 
     /// Stops one without its noticing, as a machine that hangs does.
     pub fn stop(&self, index: usize) {
-        self.nodes[index].signal(Signal::STOP);
+        self.nodes[index].stop();
     }
 
     /// Lets one go on.
     pub fn go_on(&self, index: usize) {
-        self.nodes[index].signal(Signal::CONT);
+        self.nodes[index].go_on();
     }
 }

@@ -1,3 +1,4 @@
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -5,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program;
+use crate::server::until;
 
 /// Starts its arguments, says which process that is, and ends it when its own input ends: so no server outlives
 /// the tests, however they end.
@@ -37,8 +39,25 @@ impl Process {
         let _ = self.keeper.wait();
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    /// Stops it, and waits until it does nothing any more.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        until(|| self.state().is_none_or(|state| state == 'T'), || "the server does not stop".to_owned());
+    }
+
+    /// Lets it go on.
+    pub(crate) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
         let _ = kill_process(self.server, signal);
+    }
+
+    /// What the system says it is doing, where it says so.
+    fn state(&self) -> Option<char> {
+        let status = fs::read_to_string(format!("/proc/{}/stat", self.server.as_raw_nonzero())).ok()?;
+        status.rsplit_once(") ")?.1.chars().next()
     }
 }
 

@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::process::Process;
@@ -72,12 +71,12 @@ impl Server {
 
     /// Stops it without its noticing, as a machine that hangs does.
     pub fn stop(&self) {
-        self.node.signal(Signal::STOP);
+        self.node.stop();
     }
 
     /// Lets it go on.
     pub fn go_on(&self) {
-        self.node.signal(Signal::CONT);
+        self.node.go_on();
     }
 
     /// Kills it, and keeps a copy of what it had stored.
@@ -155,10 +154,12 @@ impl Node {
         self.process = Some(Process::start(&self.configuration, &self.log));
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
-        if let Some(process) = &self.process {
-            process.signal(signal);
-        }
+    pub(crate) fn stop(&self) {
+        self.process.iter().for_each(Process::stop);
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.process.iter().for_each(Process::go_on);
     }
 
     /// What it has logged.
