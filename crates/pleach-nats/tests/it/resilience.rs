@@ -1,11 +1,12 @@
 //! What a single client sees of servers that go and come back, and of links that are cut.
 
 use std::num::NonZeroU8;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketName, Engine, EngineError, Key, Revision, ScanQuery, Selection,
+    At, Batch, BucketConfig, BucketName, Engine, EngineError, Key, Operation, Revision, ScanQuery, Selection,
     WatchEvent, WatchQuery, WatchStart, WatchStream,
 };
 use pleach_nats::{BucketPlace, NatsEngine, NatsOptions, Reads, Scans};
@@ -111,6 +112,29 @@ async fn every_kind_of_read_finds_what_was_written() {
     let far = Reads::AtLeast(Revision::new(1_000_000));
     let read = engine.read_with(&carts(), &key("k1"), far).await;
     assert!(matches!(read, Err(EngineError::FutureRevision { .. })), "{read:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_batches_than_a_server_takes_at_once_are_committed_all() {
+    const BATCHES: usize = 300;
+    const SIZE: usize = 20;
+    for urls in [vec![servers::server().url()], servers::cluster().urls()] {
+        let replicas = NonZeroU8::new(if urls.len() > 1 { 3 } else { 1 }).unwrap();
+        let options = NatsOptions { replicas, ..servers::options(urls) };
+        let engine = Arc::new(NatsEngine::connect(options).await.unwrap());
+        create(&engine, 1).await;
+        let commit = |batch: usize| {
+            let engine = Arc::clone(&engine);
+            let puts = (0..SIZE).map(|n| Operation::put(key(&format!("k{batch}.{n}")), vec![1; 1000]));
+            let batch: Batch = puts.collect();
+            tokio::spawn(async move { engine.commit(&carts(), batch).await })
+        };
+        let started: Vec<_> = (0..BATCHES).map(commit).collect();
+        for commit in started {
+            commit.await.unwrap().unwrap();
+        }
+        assert_eq!(engine.count(&carts(), Selection::all()).await.unwrap(), (BATCHES * SIZE) as u64);
+    }
 }
 
 #[tokio::test]
