@@ -83,6 +83,23 @@ impl NatsEngine {
         let background = Background::start().map_err(|error| EngineError::Bug {
             what: format!("no threads can be started for the connection: {error}"),
         })?;
+        Self::connect_in(options, clock, background).await
+    }
+
+    /// Connects on a Tokio runtime of the caller's, which must have its timers and its input and output enabled and must
+    /// outlive the engine. That spares a change of threads in every call.
+    ///
+    /// # Errors
+    /// As [`NatsEngine::connect`].
+    pub async fn connect_on(options: NatsOptions, runtime: Handle) -> Result<Self, EngineError> {
+        Self::connect_in(options, Arc::new(SystemClock::new()), Background::on(runtime)).await
+    }
+
+    async fn connect_in(
+        options: NatsOptions,
+        clock: Arc<dyn Clock>,
+        background: Background,
+    ) -> Result<Self, EngineError> {
         let background = Arc::new(background);
         let handle = background.handle().clone();
         let shared = background.run(Shared::connect(options, clock, handle)).await?;

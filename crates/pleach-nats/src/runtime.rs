@@ -9,10 +9,11 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Threads of the engine's own: one for the connection and one for whoever follows changes.
 const THREADS: usize = 2;
 
-/// The threads on which an engine's connection and its background work live, whatever its callers run on.
+/// Where an engine's connection and its background work live, whatever its callers run on.
 #[derive(Debug)]
 pub(crate) struct Background {
     handle: Handle,
+    /// Threads of its own, if it has any.
     runtime: Mutex<Option<Runtime>>,
 }
 
@@ -24,6 +25,11 @@ impl Background {
             .enable_all()
             .build()?;
         Ok(Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) })
+    }
+
+    /// Takes the threads of someone else.
+    pub(crate) fn on(handle: Handle) -> Self {
+        Self { handle, runtime: Mutex::new(None) }
     }
 
     /// The same future, which finds the timers it needs wherever it is polled.
