@@ -89,7 +89,10 @@ impl Step {
 /// The crate whose feature is a peer that takes longer to build than all the rest: it is checked without.
 const BENCH: &str = "pleach-bench";
 
-/// Everything but that crate, with all features.
+/// The crate whose tests mostly wait for servers and for time to pass: more of them run at once.
+const NATS: &str = "pleach-nats";
+
+/// Everything but the crate that is slow to build, with all features.
 const MOST: &str = "--workspace --exclude pleach-bench --all-features";
 
 /// The steps. All share one target directory and one profile, so that nothing is built twice.
@@ -102,7 +105,8 @@ fn steps(metadata: &Metadata) -> Vec<Step> {
     ];
     steps.extend(feature_steps(metadata));
     steps.extend([
-        Step::cargo("tests", &format!("test {MOST} --all-targets")),
+        Step::cargo("tests", &format!("test {MOST} --exclude {NATS} --all-targets")),
+        Step::cargo("nats tests", &format!("test --package {NATS} --all-targets -- --test-threads 16")),
         Step::cargo("doc tests", &format!("test {MOST} --doc")),
         Step::cargo("docs", &format!("doc {MOST} --no-deps")).with("RUSTDOCFLAGS", "-D warnings"),
         Step::cargo("bench lints", &format!("clippy --package {BENCH} --all-targets -- -D warnings")),
@@ -190,7 +194,8 @@ mod tests {
         for command in [
             "cargo fmt --all --check",
             "cargo clippy --workspace --exclude pleach-bench --all-features --all-targets -- -D warnings",
-            "cargo test --workspace --exclude pleach-bench --all-features --all-targets",
+            "cargo test --workspace --exclude pleach-bench --all-features --exclude pleach-nats --all-targets",
+            "cargo test --package pleach-nats --all-targets -- --test-threads 16",
             "cargo test --workspace --exclude pleach-bench --all-features --doc",
             "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --exclude pleach-bench --all-features --no-deps",
             "cargo clippy --package pleach-bench --all-targets -- -D warnings",

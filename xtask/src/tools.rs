@@ -1,15 +1,18 @@
 //! Programs that the tests start, besides what a Rust toolchain brings.
 
+mod nats;
+
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-/// Programs, and the packages of the system that they are in.
-const TOOLS: [(&str, &str); 1] = [("strace", "strace")];
+/// Programs, how each is asked whether it is there, and the packages of the system that they are in.
+const TOOLS: [(&str, &[&str], &str); 2] =
+    [("strace", &["--version"], "strace"), ("python3", &["-m", "pip", "--version"], "python3-pip")];
 
 /// The command that does by hand what [`install`] does.
 pub(crate) fn shown() -> String {
-    format!("apt-get install -y {}", TOOLS.map(|(_, package)| package).join(" "))
+    format!("apt-get install -y {} && {}", TOOLS.map(|(.., package)| package).join(" "), nats::shown())
 }
 
 /// Installs what is missing.
@@ -17,6 +20,11 @@ pub(crate) fn shown() -> String {
 /// # Errors
 /// If something is missing afterwards: says which package to install.
 pub(crate) fn install() -> Result<()> {
+    install_packages()?;
+    nats::install()
+}
+
+fn install_packages() -> Result<()> {
     let packages = missing();
     if packages.is_empty() {
         return Ok(());
@@ -35,12 +43,13 @@ pub(crate) fn install() -> Result<()> {
 
 /// The packages of the programs that cannot be started.
 fn missing() -> Vec<&'static str> {
-    let starts = |program: &str| {
+    let starts = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
-        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
-    TOOLS.iter().filter(|(program, _)| !starts(program)).map(|(_, package)| *package).collect()
+    let absent = TOOLS.iter().filter(|(program, arguments, _)| !starts(program, arguments));
+    absent.map(|(.., package)| *package).collect()
 }
 
 fn apt_get(arguments: &[&str]) -> Result<()> {
@@ -60,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_step_names_the_command_that_installs_every_package() {
-        for (_, package) in TOOLS {
+        for (.., package) in TOOLS {
             assert!(shown().contains(package));
         }
     }

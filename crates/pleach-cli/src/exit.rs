@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use pleach::ErrorKind;
 
 /// Every kind of error, in the order of their exit codes.
-const KINDS: [ErrorKind; 9] = [
+const KINDS: [ErrorKind; 10] = [
     ErrorKind::Bug,
     ErrorKind::Invalid,
     ErrorKind::NotFound,
@@ -13,6 +13,7 @@ const KINDS: [ErrorKind; 9] = [
     ErrorKind::Unavailable,
     ErrorKind::Closed,
     ErrorKind::Corrupt,
+    ErrorKind::Unknown,
 ];
 
 /// What `pleach help exit-codes` says.
@@ -51,6 +52,9 @@ const fn describe(kind: ErrorKind) -> (u8, &'static str) {
         }
         ErrorKind::Closed => (8, "The store was closed or takes no more writes. Open it again."),
         ErrorKind::Corrupt => (9, "Stored bytes are damaged. Look at the report before doing anything else."),
+        ErrorKind::Unknown => {
+            (10, "It may have happened or not. Look at what is there before doing it again.")
+        }
     }
 }
 
@@ -61,7 +65,7 @@ mod tests {
     #[test]
     fn codes_count_from_one_in_the_order_of_the_help() {
         let codes: Vec<u8> = KINDS.into_iter().map(|kind| describe(kind).0).collect();
-        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     }
 
     #[test]

@@ -154,6 +154,14 @@ impl Default for BucketConfig {
 }
 
 impl BucketConfig {
+    /// The configuration of a bucket of which nothing special is asked: the default, as far as an engine with
+    /// `capabilities` can keep it.
+    pub fn plain(capabilities: &Capabilities) -> Self {
+        let durability = if capabilities.synced_commits { Durability::Synced } else { Durability::Buffered };
+        let value_bytes_max = VALUE_BYTES_DEFAULT.min(capabilities.value_bytes_max);
+        Self { durability, value_bytes_max, ..Self::default() }
+    }
+
     /// Checks it against what an engine can do.
     ///
     /// # Errors

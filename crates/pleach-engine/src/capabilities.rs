@@ -19,8 +19,13 @@ pub struct Capabilities {
     pub ttl_resolution: Duration,
     /// Commits are on stable storage before they are acknowledged, in buckets that ask for it.
     pub synced_commits: bool,
-    /// Every acknowledged commit is seen by every read that starts after it.
+    /// A commit that this handle was told of is seen by every read that it starts after it.
     pub reads_own_writes: bool,
+    /// Every acknowledged commit is seen by every read that starts after it, whoever made it.
+    pub linearizable_reads: bool,
+    /// Buckets that keep more than one record of a key take values with an expiry of their own, and an expired
+    /// value stays in the history until newer records take its place.
+    pub expired_history: bool,
     /// A scan and its pages all read one snapshot.
     pub snapshot_scans: bool,
     /// A watch from a revision delivers every change since, not only those still kept as history.
@@ -43,6 +48,8 @@ impl Capabilities {
             ttl_resolution: Duration::from_millis(1),
             synced_commits: true,
             reads_own_writes: true,
+            linearizable_reads: true,
+            expired_history: true,
             snapshot_scans: true,
             complete_feed: true,
             consumers: true,

@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Unsupported,
     /// Try again later, perhaps after freeing something.
     Unavailable,
+    /// It may have happened or not: look at what is there before doing it again.
+    Unknown,
     /// Open the store again.
     Closed,
     /// Stored bytes are damaged: look at the report before doing anything else.
@@ -39,6 +41,7 @@ impl ErrorKind {
             Self::Compacted => "compacted",
             Self::Unsupported => "unsupported",
             Self::Unavailable => "unavailable",
+            Self::Unknown => "unknown",
             Self::Closed => "closed",
             Self::Corrupt => "corrupt",
             Self::Bug => "bug",
@@ -279,6 +282,14 @@ pub enum EngineError {
     ReadOnly { reason: String },
     #[error("too much is waiting to be committed")]
     Overloaded,
+    #[error("the acknowledgement of a commit to {bucket} was lost ({reason}): it may have happened or not")]
+    UnknownOutcome { bucket: BucketName, reason: String },
+    #[error("the server cannot be reached: {reason}")]
+    Unreachable { reason: String },
+    #[error("the server refused to {action}: {reason}")]
+    Refused { action: String, reason: String },
+    #[error("{name} on the server is not a bucket: {reason}")]
+    NotABucket { name: String, reason: String },
     #[error("the store is closed")]
     Closed,
     #[error("this is a bug in Pleach: {what}")]
@@ -304,12 +315,17 @@ impl EngineError {
             | Self::PageLimit { .. }
             | Self::InvalidPageToken { .. }
             | Self::FutureRevision { .. }
-            | Self::NotAStore { .. } => ErrorKind::Invalid,
+            | Self::NotAStore { .. }
+            | Self::Refused { .. }
+            | Self::NotABucket { .. } => ErrorKind::Invalid,
             Self::Compacted { .. } => ErrorKind::Compacted,
             Self::Unsupported { .. } | Self::UnknownFormat { .. } => ErrorKind::Unsupported,
-            Self::Locked { .. } | Self::DiskFull { .. } | Self::Io { .. } | Self::Overloaded => {
-                ErrorKind::Unavailable
-            }
+            Self::Locked { .. }
+            | Self::DiskFull { .. }
+            | Self::Io { .. }
+            | Self::Overloaded
+            | Self::Unreachable { .. } => ErrorKind::Unavailable,
+            Self::UnknownOutcome { .. } => ErrorKind::Unknown,
             Self::Corrupt { .. } | Self::CorruptIndex { .. } => ErrorKind::Corrupt,
             Self::ReadOnly { .. } | Self::Closed => ErrorKind::Closed,
             Self::Bug { .. } => ErrorKind::Bug,
@@ -353,6 +369,12 @@ impl EngineError {
             }
             Self::ReadOnly { .. } => "open the store again to recover",
             Self::Overloaded => "wait a moment, and commit with fewer writers at once",
+            Self::UnknownOutcome { .. } => {
+                "read the keys before you commit it again, unless doing it twice does no harm"
+            }
+            Self::Unreachable { .. } => "see that the servers run and can be reached, and try again",
+            Self::Refused { .. } => "correct what the server names: a permission, a limit or a setting",
+            Self::NotABucket { .. } => "choose another name, or leave what is there to those who made it",
             Self::Closed => "open the store again",
             Self::Bug { .. } => "please report it with the message above",
         }

@@ -108,12 +108,12 @@ impl Store {
         Ok(Bucket::new(self.clone(), info.name))
     }
 
-    /// Creates a bucket with the default configuration, or finds it there with it.
+    /// Creates a bucket with the plainest configuration its engine can keep, or finds it there with it.
     ///
     /// # Errors
     /// `BucketExists` if it is there with another configuration, or what the engine could not do.
     pub async fn create_bucket(&self, name: impl IntoBucketName) -> Result<Bucket, Error> {
-        self.create_bucket_with(name, BucketConfig::default()).await
+        self.create_bucket_with(name, BucketConfig::plain(self.engine.capabilities())).await
     }
 
     /// Creates a bucket, or finds it there with this very configuration.

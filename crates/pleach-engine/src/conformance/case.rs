@@ -12,8 +12,8 @@ use super::Subject;
 use super::watching::Watching;
 use crate::{
     At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, Conflict,
-    ConsumerInfo, ConsumerName, ConsumerStart, Durability, Engine, EngineError, Entry, Expectation, Expiry,
-    Key, KeyFilter, Operation, Page, Revision, ScanQuery, Selection, WatchQuery, WatchStart,
+    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Expectation, Expiry, Key,
+    KeyFilter, Operation, Page, Revision, ScanQuery, Selection, WatchQuery, WatchStart,
 };
 
 /// One promise's use of its subject. Everything the promises do to an engine goes through here, so that
@@ -38,9 +38,7 @@ impl Case {
 
     /// The plainest configuration this engine can keep.
     pub(super) fn config(&self) -> BucketConfig {
-        let durability =
-            if self.capabilities().synced_commits { Durability::Synced } else { Durability::Buffered };
-        BucketConfig { durability, ..BucketConfig::default() }
+        BucketConfig::plain(self.capabilities())
     }
 
     /// An empty bucket.

@@ -44,6 +44,15 @@ pub(super) async fn a_deleted_value_does_not_expire(case: Case) {
     bucket.put("end", "1").await;
     assert_eq!(watch.next().await, "put end=1");
     assert_eq!(bucket.history("deleted").await, ["delete deleted"]);
+
+    let bucket = case.bucket_with_ttl(case.a_while(2)).await;
+    let mut watch = bucket.watch(WatchStart::Now).await;
+    bucket.put("deleted", "1").await;
+    bucket.delete("deleted").await;
+    bucket.put("last", "1").await;
+    case.advance(case.a_while(2)).await;
+    let seen = watch.until("expire last").await;
+    assert_eq!(seen, ["put deleted=1", "delete deleted", "put last=1", "expire last"]);
 }
 
 pub(super) async fn every_expired_value_is_delivered(case: Case) {

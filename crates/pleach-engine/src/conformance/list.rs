@@ -26,6 +26,8 @@ pub struct Promise {
 pub enum Need {
     /// [`Capabilities::reads_own_writes`].
     ReadsOwnWrites,
+    /// [`Capabilities::expired_history`].
+    ExpiredHistory,
     /// [`Capabilities::snapshot_scans`].
     SnapshotScans,
     /// [`Capabilities::complete_feed`].
@@ -43,6 +45,7 @@ impl Need {
     pub const fn is_met_by(self, capabilities: &Capabilities) -> bool {
         match self {
             Self::ReadsOwnWrites => capabilities.reads_own_writes,
+            Self::ExpiredHistory => capabilities.expired_history,
             Self::SnapshotScans => capabilities.snapshot_scans,
             Self::CompleteFeed => capabilities.complete_feed,
             Self::Batches => capabilities.batch_operations_max >= 100,
@@ -56,6 +59,7 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ReadsOwnWrites => "reads_own_writes",
+            Self::ExpiredHistory => "expired_history",
             Self::SnapshotScans => "snapshot_scans",
             Self::CompleteFeed => "complete_feed",
             Self::Batches => "batch_operations_max of 100",
@@ -207,8 +211,8 @@ macro_rules! __each_promise {
             an_expiry_can_be_a_moment: "one that has passed makes a value that is never seen.";
             an_expired_value_is_absent: "a put that expects so succeeds.";
             an_expired_value_matches_no_revision: "recorded or not; the conflict tells none.";
-            an_expired_value_never_shows_an_older_one: "history is no fallback." [History];
-            an_expired_value_is_gone_at_its_revision_too: "reads at a revision judge by now." [History];
+            an_expired_value_never_shows_an_older_one: "history is no fallback." [History, ExpiredHistory];
+            an_expired_value_is_gone_at_its_revision_too: "reads at a revision judge by now." [History, ExpiredHistory];
             rewriting_renews_expiry: "the value lives for its new TTL.";
             rewriting_without_a_ttl_clears_expiry: "the value stays.";
             an_expired_key_can_be_written_again: "and its new value stays.";
@@ -225,7 +229,7 @@ macro_rules! __each_promise {
             expiry_is_delivered_once: "and only for values that were not rewritten.";
             a_deleted_value_does_not_expire: "its marker is its end.";
             every_expired_value_is_delivered: "from a bucket TTL too, each once.";
-            expiry_is_recorded_in_history: "its marker counts as a record." [History];
+            expiry_is_recorded_in_history: "its marker counts as a record." [History, ExpiredHistory];
             an_expiry_marker_is_the_newest_record: "its revision can be expected.";
             a_bucket_ttl_that_shortens_delivers_expiry: "of what it ended.";
             expired_values_are_no_latest_values: "a watch does not begin with them.";

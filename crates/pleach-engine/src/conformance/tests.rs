@@ -42,6 +42,7 @@ fn a_missing_capability_is_a_need_not_met() {
     let complete = Capabilities::complete("lacking");
     let lacking = [
         (Need::ReadsOwnWrites, Capabilities { reads_own_writes: false, ..complete.clone() }),
+        (Need::ExpiredHistory, Capabilities { expired_history: false, ..complete.clone() }),
         (Need::SnapshotScans, Capabilities { snapshot_scans: false, ..complete.clone() }),
         (Need::CompleteFeed, Capabilities { complete_feed: false, ..complete.clone() }),
         (Need::Batches, Capabilities { batch_operations_max: 1, ..complete.clone() }),

@@ -1,0 +1,25 @@
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the program, for those who have their own.
+pub const PROGRAM_VARIABLE: &str = "PLEACH_NATS_SERVER";
+
+/// Where `cargo xtask` puts it, below the target directory.
+const INSTALLED: &str = "tools/nats-server";
+
+/// The nats-server to start: what [`PROGRAM_VARIABLE`] says, else what `cargo xtask tools` has installed.
+///
+/// # Panics
+/// If there is none: says how to get it.
+pub fn program() -> PathBuf {
+    if let Some(named) = std::env::var_os(PROGRAM_VARIABLE) {
+        let named = PathBuf::from(named);
+        assert!(named.is_file(), "{PROGRAM_VARIABLE} names {}, which is no file", named.display());
+        return named;
+    }
+    // Whoever asks was built below the target directory, at whatever depth.
+    let asking = std::env::current_exe().unwrap_or_default();
+    let installed = asking.ancestors().map(|directory: &Path| directory.join(INSTALLED));
+    installed.into_iter().find(|program| program.is_file()).unwrap_or_else(|| {
+        panic!("these tests need a nats-server: run `cargo xtask tools`, or name one in {PROGRAM_VARIABLE}")
+    })
+}

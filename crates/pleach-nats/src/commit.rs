@@ -1,0 +1,164 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use pleach_engine::{
+    Action, Batch, BucketName, CommitError, Committed, Conflict, EngineError, Entry, Expectation, Expiry,
+    Key, Op, Operation, Revision, Timestamp,
+};
+
+use crate::bucket::Bucket;
+use crate::engine::Shared;
+use crate::publish::{Publication, Published, message_id};
+use crate::record::header;
+use crate::runtime::pause;
+
+/// How long to wait before expectations are judged again while servers agree on an earlier commit.
+const AGREE_EVERY: Duration = Duration::from_millis(3);
+
+/// The one way in which anything is written.
+impl Shared {
+    pub(crate) async fn commit(&self, name: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
+        let bucket = self.bucket(name).await?;
+        self.commit_to(&bucket, batch).await
+    }
+
+    pub(crate) async fn commit_to(&self, bucket: &Bucket, batch: Batch) -> Result<Committed, CommitError> {
+        let settings = bucket.settings();
+        let batch = batch.check(&bucket.name, &settings.config, &self.capabilities)?;
+        let operations = batch.into_operations();
+        check_possible(bucket, &operations)?;
+        // A key that was never written has no revision, and revision zero is none: the server would take it for that.
+        let hopeless = |operation: &Operation| operation.expect == Expectation::Revision(Revision::ZERO);
+        if operations.iter().any(hopeless) {
+            self.judge(bucket, &operations).await?;
+        }
+        let mut guards: Vec<Option<u64>> =
+            operations.iter().map(|operation| guard(operation, None)).collect();
+        let started = self.clock.elapsed();
+        loop {
+            // What failed for certain is tried again as something new.
+            let (id, time) = (self.next_id(), self.clock.now());
+            let publication = Publication { bucket, operations: &operations, guards: &guards, id: &id, time };
+            let last = match self.publish(&publication).await? {
+                Published::Stored(last) => last,
+                Published::StoredBefore => self.find_stored(&publication).await?,
+                Published::Conflict => {
+                    guards = self.judge(bucket, &operations).await?;
+                    if self.clock.elapsed().saturating_sub(started) > self.options.patience {
+                        return Err(EngineError::Overloaded.into());
+                    }
+                    pause(AGREE_EVERY).await;
+                    continue;
+                }
+            };
+            bucket.see(last);
+            let first = last + 1 - operations.len() as u64;
+            return Ok(Committed { first: Revision::new(first), last: Revision::new(last), time });
+        }
+    }
+
+    /// Checks what operations expect against what is there. Returns the guards under which it stays true.
+    async fn judge(
+        &self,
+        bucket: &Bucket,
+        operations: &[Operation],
+    ) -> Result<Vec<Option<u64>>, CommitError> {
+        let guarded = operations.iter().filter(|operation| operation.expect != Expectation::Any);
+        let keys: Vec<Key> = guarded.map(|operation| operation.key.clone()).collect();
+        // One is asked of the leader at once; of many, only those that seem to fail.
+        let is_many = keys.len() > 1;
+        let many = if is_many { self.newest_of(bucket, &keys).await? } else { HashMap::new() };
+        let mut guards = Vec::with_capacity(operations.len());
+        for operation in operations {
+            if operation.expect == Expectation::Any {
+                guards.push(None);
+                continue;
+            }
+            let holds = |newest: Option<&Entry>| check(bucket, operation, newest, self.clock.now());
+            let mut newest = many.get(&operation.key).cloned();
+            if !is_many || holds(newest.as_ref()).is_err() {
+                let record = self.newest_at_leader(bucket, &operation.key).await?;
+                newest = record.and_then(|record| Some(record.into_change(&bucket.names)?.entry));
+            }
+            holds(newest.as_ref()).map_err(CommitError::Conflict)?;
+            guards.push(guard(operation, newest.as_ref()));
+        }
+        Ok(guards)
+    }
+
+    /// The last revision of a commit that an earlier attempt has made, found by the name of any of its messages.
+    async fn find_stored(&self, publication: &Publication<'_>) -> Result<u64, EngineError> {
+        let last = publication.operations.len() - 1;
+        for (index, operation) in publication.operations.iter().enumerate().rev() {
+            let record = self.newest_at_leader(publication.bucket, &operation.key).await?;
+            let Some(record) = record else { continue };
+            if record.said(header::MESSAGE_ID) == Some(&message_id(publication.id, index)) {
+                return Ok(record.sequence + (last - index) as u64);
+            }
+        }
+        Err(EngineError::UnknownOutcome {
+            bucket: publication.bucket.name.clone(),
+            reason: "it happened, but everything it wrote has been replaced since".to_owned(),
+        })
+    }
+}
+
+/// Refuses what the bucket's stream cannot do, before anything is written.
+fn check_possible(bucket: &Bucket, operations: &[Operation]) -> Result<(), EngineError> {
+    let settings = bucket.settings();
+    let expires = |operation: &Operation| matches!(&operation.action, Action::Put { expiry, .. } if *expiry != Expiry::Bucket);
+    if operations.len() > 1 && !settings.is_atomic {
+        return Err(EngineError::Unsupported {
+            what: "batches in this bucket: its stream has no allow_atomic",
+        });
+    }
+    if operations.iter().any(expires) {
+        if settings.config.history.get() > 1 {
+            let what = "values with an expiry of their own in a bucket that keeps history";
+            return Err(EngineError::Unsupported { what });
+        }
+        if !settings.takes_ttl {
+            let what = "values with an expiry of their own in this bucket: its stream has no allow_msg_ttl";
+            return Err(EngineError::Unsupported { what });
+        }
+    }
+    Ok(())
+}
+
+/// What the server shall check of the newest record of a key.
+fn guard(operation: &Operation, newest: Option<&Entry>) -> Option<u64> {
+    match operation.expect {
+        Expectation::Any => None,
+        Expectation::Absent => Some(newest.map_or(0, |newest| newest.revision.get())),
+        Expectation::Revision(revision) => Some(revision.get()),
+    }
+}
+
+/// Whether what an operation expects of its key is true.
+fn check(
+    bucket: &Bucket,
+    operation: &Operation,
+    newest: Option<&Entry>,
+    now: Timestamp,
+) -> Result<(), Conflict> {
+    let live = newest.filter(|newest| bucket.is_live(newest, now));
+    // A value that has expired is no record any more, and neither is the marker that says so to someone who
+    // lost the race with it.
+    let actual = newest.filter(|newest| live.is_some() || matches!(newest.op, Op::Delete | Op::Purge));
+    let holds = match operation.expect {
+        Expectation::Any => true,
+        Expectation::Absent => live.is_none(),
+        Expectation::Revision(expected) => newest
+            .filter(|newest| live.is_some() || !newest.op.is_put())
+            .is_some_and(|newest| newest.revision == expected),
+    };
+    if holds {
+        return Ok(());
+    }
+    Err(Conflict {
+        bucket: bucket.name.clone(),
+        key: operation.key.clone(),
+        expected: operation.expect,
+        actual: actual.map(|entry| entry.revision),
+    })
+}

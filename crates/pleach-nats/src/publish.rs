@@ -1,0 +1,151 @@
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+
+use pleach_engine::{EngineError, Operation, Timestamp};
+
+use crate::bucket::Bucket;
+use crate::config::DUPLICATE_WINDOW;
+use crate::engine::Shared;
+use crate::error::{ApiError, number};
+use crate::record::{self, header};
+use crate::runtime::pause;
+
+/// How long between two attempts to publish the same message.
+const REPEAT_EVERY: Duration = Duration::from_millis(100);
+
+/// What became of messages that were published.
+#[derive(Debug)]
+pub(crate) enum Published {
+    /// They are stored; the last has this revision.
+    Stored(u64),
+    /// They were stored by an attempt whose answer was lost.
+    StoredBefore,
+    /// A key is not as expected.
+    Conflict,
+}
+
+/// Something to be published, which the server recognises when it comes again.
+#[derive(Debug)]
+pub(crate) struct Publication<'a> {
+    pub(crate) bucket: &'a Bucket,
+    pub(crate) operations: &'a [Operation],
+    /// The revision that the newest record of each key must have; none does not care.
+    pub(crate) guards: &'a [Option<u64>],
+    /// Names this commit: no other has it.
+    pub(crate) id: &'a str,
+    pub(crate) time: Timestamp,
+}
+
+/// Publishing, until it is known what became of it.
+impl Shared {
+    /// Publishes all operations or none. Attempts without an answer are repeated under the same names, which the server
+    /// recognises for a while.
+    pub(crate) async fn publish(&self, publication: &Publication<'_>) -> Result<Published, EngineError> {
+        let bucket = publication.bucket;
+        let window = bucket.settings().config.ttl.map_or(DUPLICATE_WINDOW, |ttl| ttl.min(DUPLICATE_WINDOW));
+        let patience = self.options.patience.min(window / 2);
+        let started = self.clock.elapsed();
+        let mut lost: Option<String> = None;
+        for attempt in 0_u32.. {
+            let result = match publication.operations {
+                [single] => self.publish_one(publication, single).await,
+                _ => self.publish_batch(publication, attempt).await,
+            };
+            let error = match result {
+                Ok(revision) => return Ok(Published::Stored(revision)),
+                Err(error) => error,
+            };
+            match &error {
+                ApiError::Server { number, .. } if is_conflict(*number) => return Ok(Published::Conflict),
+                ApiError::Server { number: number::BATCH_DUPLICATE, .. } => {
+                    return Ok(Published::StoredBefore);
+                }
+                ApiError::Server { number: number::SEALED, .. } => {
+                    return Err(EngineError::BucketNotFound { bucket: bucket.name.clone() });
+                }
+                ApiError::Lost(reason) => lost = Some(reason.clone()),
+                ApiError::Server {
+                    number: number::BATCH_INCOMPLETE | number::DUPLICATE_IN_PROCESS, ..
+                } => {}
+                error if error.is_temporary() => {}
+                ApiError::Server { .. }
+                | ApiError::Malformed(_)
+                | ApiError::Denied(_)
+                | ApiError::Unsendable(_)
+                | ApiError::NoResponders => {
+                    return Err(error.refused(format!("commit to bucket {}", bucket.name)));
+                }
+            }
+            let unknown =
+                |reason: String| EngineError::UnknownOutcome { bucket: bucket.name.clone(), reason };
+            if matches!(error, ApiError::NoResponders) {
+                // It may be gone; then an attempt that was lost is gone with it.
+                self.look(&bucket.name).await.map_err(|reason| match (&lost, reason) {
+                    (Some(lost), EngineError::Unreachable { .. }) => unknown(lost.clone()),
+                    (_, reason) => reason,
+                })?;
+            }
+            if self.clock.elapsed().saturating_sub(started) > patience || self.is_closed() {
+                return Err(match lost {
+                    Some(reason) => unknown(reason),
+                    None => error.refused(format!("commit to bucket {}", bucket.name)),
+                });
+            }
+            pause(REPEAT_EVERY).await;
+        }
+        Err(EngineError::Overloaded)
+    }
+
+    async fn publish_one(
+        &self,
+        publication: &Publication<'_>,
+        operation: &Operation,
+    ) -> Result<u64, ApiError> {
+        let (headers, payload) = self.part(publication, 0, operation);
+        let subject = publication.bucket.names.subject(&operation.key);
+        self.api.publish(subject, headers, payload).await
+    }
+
+    async fn publish_batch(&self, publication: &Publication<'_>, attempt: u32) -> Result<u64, ApiError> {
+        // It is never closed, so there is always a turn.
+        let _turn = publication.bucket.batches.acquire().await;
+        let last = publication.operations.len() - 1;
+        let batch = format!("{}-{attempt}", publication.id);
+        for (index, operation) in publication.operations.iter().enumerate() {
+            let (mut headers, payload) = self.part(publication, index, operation);
+            headers.insert(header::BATCH_ID, batch.as_str());
+            headers.insert(header::BATCH_SEQUENCE, (index + 1).to_string());
+            headers.insert(header::PART, format!("{index}/{}", last + 1));
+            let subject = publication.bucket.names.subject(&operation.key);
+            if index == last {
+                headers.insert(header::BATCH_COMMIT, "1");
+                return self.api.publish(subject, headers, payload).await;
+            }
+            let sent = self.api.client.publish_with_headers(subject, headers, payload).await;
+            // Nothing is committed before the last: what did not go out did not happen.
+            sent.map_err(|error| ApiError::Unsendable(error.to_string()))?;
+        }
+        Err(ApiError::Unsendable("a batch has no operations".to_owned()))
+    }
+
+    fn part(&self, publication: &Publication<'_>, index: usize, operation: &Operation) -> (HeaderMap, Bytes) {
+        let config = &publication.bucket.settings().config;
+        let (mut headers, payload) = record::message(operation, config, publication.time);
+        headers.insert(header::MESSAGE_ID, message_id(publication.id, index));
+        if let Some(Some(guard)) = publication.guards.get(index) {
+            headers.insert(header::EXPECTED, guard.to_string());
+        }
+        (headers, payload)
+    }
+}
+
+/// The name of one message of a commit.
+pub(crate) fn message_id(commit: &str, index: usize) -> String {
+    format!("{commit}.{index}")
+}
+
+fn is_conflict(error: u64) -> bool {
+    matches!(error, number::WRONG_LAST_SEQUENCE | number::WRONG_LAST_SEQUENCE_SOON)
+}

@@ -1,0 +1,18 @@
+//! The engine on real servers: one, and a cluster of three.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "these are tests, and real servers take real time"
+)]
+
+mod chaos;
+mod cluster;
+mod direct;
+mod native;
+mod refusals;
+mod resilience;
+mod servers;
+mod single;

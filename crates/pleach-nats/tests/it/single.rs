@@ -1,0 +1,13 @@
+use std::sync::Arc;
+
+use pleach_engine::conformance::Subject;
+use pleach_nats::NatsEngine;
+
+use crate::servers;
+
+async fn open() -> Subject {
+    let options = servers::options(vec![servers::server().url()]);
+    Subject::with_real_clock(Arc::new(NatsEngine::connect(options).await.expect("the server is there")))
+}
+
+pleach_engine::conformance_suite!(open);
