@@ -39,10 +39,12 @@ fn run_sessions(text: &str) -> Result<(), String> {
     let server = text.contains(SERVER).then(Server::start);
     for Step { line, command, expected } in steps(text) {
         let mut shell = Command::new("sh");
-        let command = match &server {
-            Some(server) => command.replace(SERVER, &server.url()),
-            None => command,
+        let there = |text: &str| match &server {
+            Some(server) => text.replace(SERVER, &server.url()),
+            None => text.to_owned(),
         };
+        let command = there(&command);
+        let expected: Vec<String> = expected.iter().map(|line| there(line)).collect();
         shell
             .args(["-c", &format!("exec 2>&1\n{command}")])
             .current_dir(directory.path())

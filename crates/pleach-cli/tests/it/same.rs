@@ -1,6 +1,6 @@
 //! The same commands give the same output and the same exit codes wherever the store is.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::given::{Given, given_nothing, given_store};
@@ -119,13 +119,13 @@ fn equal(printed: &str) -> String {
 
 /// The revisions that were shown, in order: in a file they count for the whole store, on NATS for a bucket.
 #[derive(Default)]
-struct Revisions(BTreeMap<u64, ()>);
+struct Revisions(BTreeSet<u64>);
 
 impl Revisions {
     /// The command with revisions for their places.
     fn filled_in(&self, line: &str) -> String {
         let word = |word: &str| match word.strip_prefix('#').and_then(|place| place.parse::<usize>().ok()) {
-            Some(place) => self.0.keys().nth(place - 1).unwrap().to_string(),
+            Some(place) => self.0.iter().nth(place - 1).unwrap().to_string(),
             None => word.to_owned(),
         };
         line.split(' ').map(word).collect::<Vec<_>>().join(" ")
@@ -135,7 +135,7 @@ impl Revisions {
         for before in ["is at revision ", "\"revision\":"] {
             for (at, _) in printed.match_indices(before) {
                 let digits = printed[at + before.len()..].chars().take_while(char::is_ascii_digit);
-                self.0.extend(digits.collect::<String>().parse::<u64>().map(|revision| (revision, ())));
+                self.0.extend(digits.collect::<String>().parse::<u64>());
             }
         }
     }
@@ -150,7 +150,7 @@ impl Revisions {
             let (number, after) = number.split_at(end);
             named.push_str(before);
             let place =
-                number.parse().ok().and_then(|number: u64| self.0.keys().position(|known| *known == number));
+                number.parse().ok().and_then(|number: u64| self.0.iter().position(|known| *known == number));
             let is_revision = [" at revision ", "found revision ", "expected revision ", "of revision ", "\"revision\":", "newest is "]
                 .iter()
                 .any(|context| before.ends_with(context) || named.ends_with(context))
@@ -171,7 +171,7 @@ fn without_times(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_digit() || "-T:.Z".contains(c);
     let mut rest = text;
     let mut without = String::new();
-    while let Some(start) = rest.find("20").filter(|_| true) {
+    while let Some(start) = rest.find("20") {
         let end = start + rest[start..].find(|c| !is_part(c)).unwrap_or(rest.len() - start);
         let is_moment = rest[start..end].contains('T') && rest[start..end].ends_with('Z');
         without.push_str(&rest[..start]);
