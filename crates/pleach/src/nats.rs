@@ -106,8 +106,8 @@ fn check_user(text: &str) -> Result<(), &'static str> {
     }
     let is_port = |port: &str| port.parse::<u16>().is_ok();
     let has_no_port = |host: &str| host.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));
-    let hosts = second.unwrap_or(first).split(',');
-    if hosts.into_iter().any(|host| has_no_port(host) && !host.ends_with(']')) {
+    let mut hosts = second.unwrap_or(first).split(',');
+    if hosts.any(|host| has_no_port(host) && !host.ends_with(']')) {
         return Err("what follows the colon after a host is no port; a user and a password end with an @");
     }
     Ok(())
