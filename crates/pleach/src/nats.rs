@@ -130,7 +130,9 @@ impl Store {
     ) -> Result<Self, Error> {
         let engine = Arc::new(NatsEngine::connect_with_clock(options, Arc::clone(&clock)).await?);
         let nats = Some(Arc::clone(&engine));
-        Ok(Self { nats, ..Self::with_engine_and_clock(engine, clock) })
+        let mut store = Self::with_engine_and_clock(engine, clock);
+        store.nats = nats;
+        Ok(store)
     }
 
     /// Makes a read replica of a bucket: a stream of this name on the servers, which copies the bucket and is a little behind
@@ -148,8 +150,9 @@ impl Store {
     /// # Errors
     /// `Unsupported` if the store is not on NATS servers.
     pub fn with_connection_origin(&self, address: OriginAddress) -> Result<Self, Error> {
-        let engine = Arc::clone(self.nats()?);
-        Ok(Self { origin: Source::Connection(engine, address), ..self.clone() })
+        let mut store = self.clone();
+        store.origin = Source::Connection(Arc::clone(self.nats()?), address);
+        Ok(store)
     }
 
     fn nats(&self) -> Result<&Arc<NatsEngine>, Error> {
@@ -160,7 +163,6 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::StoreUrl;
 
     #[test]

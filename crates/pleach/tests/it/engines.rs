@@ -81,7 +81,7 @@ fn document(engines: &[&Capabilities; 4]) -> String {
     }
     text.push_str("\n## Where NATS differs, and why\n\n");
     for (index, Row { name, .. }) in rows[1].iter().enumerate() {
-        if rows.iter().any(|rows| rows[index].value != rows[1][index].value) {
+        if rows.iter().any(|other| other[index].value != rows[1][index].value) {
             writeln!(text, "- **{name}**: {}", reason(name)).unwrap();
         }
     }
