@@ -204,7 +204,7 @@ fn what_a_bucket_on_nats_cannot_have_is_refused_before_it_is_written() {
     given.run(&["kv", "put", "b", "k", "1", "--ttl", "5s"]).fails(6, "docs/engines.md");
     assert_eq!(given.ok(&["kv", "bucket", "ls"]).lines().count(), 2, "a heading and one bucket");
     // A bucket of a file that was synced is not made into another one in silence.
-    let line = "{\"v\":1,\"bucket\":\"c\",\"config\":{\"history\":2,\"durability\":\"synced\"}}\n";
+    let line = "{\"v\":1,\"bucket\":\"c\",\"config\":{\"value_bytes_max\":9,\"durability\":\"synced\"}}\n";
     let run = given.run_with(line.as_bytes(), &["kv", "import", "--create-buckets"]);
     run.fails(6, "`pleach kv bucket add c`");
 }

@@ -147,7 +147,7 @@ impl Revisions {
     }
 
     fn learn(&mut self, printed: &str) {
-        for before in ["is at revision ", "\"revision\":"] {
+        for before in ["at revision ", "\"revision\":"] {
             for (at, _) in printed.match_indices(before) {
                 let digits = printed[at + before.len()..].chars().take_while(char::is_ascii_digit);
                 self.0.extend(digits.collect::<String>().parse::<u64>());

@@ -24,6 +24,7 @@ What an engine cannot do is refused with `Unsupported` before anything is writte
 `Store::capabilities`.
 
 ## Capabilities
+
 ";
 
 /// What is the same in `Capabilities` and yet not the same.
@@ -34,6 +35,8 @@ answered or told `Unavailable` or, of a commit whose answer was lost, `Unknown`.
 ";
 
 const OPTIONS: &str = "
+Revisions grow everywhere; engines in this process count for the whole store, on NATS each bucket counts for itself.
+
 Options of a store on NATS move some of this: `synced=true` says that all servers run with `sync_interval: always`, and then
 commits are synced; `reads=any` gives up reading one's own writes for answers of the nearest server; `scans=direct` gives up
 snapshots for not keeping buckets in memory; `storage=memory` gives up persistence.
@@ -79,7 +82,7 @@ fn document(engines: &[&Capabilities; 4]) -> String {
         let cells = rows.each_ref().map(|rows| rows[index].value.clone());
         line(&mut text, &format!("**{name}**: {meaning}"), &cells);
     }
-    text.push_str("\n## Where NATS differs, and why\n\n");
+    text.push_str("\n## Where engines differ, and why\n\n");
     for (index, Row { name, .. }) in rows[1].iter().enumerate() {
         if rows.iter().any(|other| other[index].value != rows[1][index].value) {
             writeln!(text, "- **{name}**: {}", reason(name)).unwrap();

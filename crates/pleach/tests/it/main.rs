@@ -125,7 +125,8 @@ on_every_engine! {
         a_cached_bucket_can_be_typed;
 }
 
-/// Those whose time passes by itself. What needs another clock, or reaches below the library, is tested elsewhere.
+/// The same list but for those that need a clock that stands still, revisions that count for the whole store, or values that expire
+/// in a bucket with history.
 #[cfg(feature = "nats")]
 macro_rules! on_nats {
     ($($module:ident: $($name:ident)*;)*) => {
@@ -151,7 +152,6 @@ on_nats! {
         an_origin_travels_with_every_write
         an_origin_that_cannot_be_a_header_is_refused;
     bucket:
-        a_put_is_read_back_with_its_revision
         keys_and_values_come_in_many_forms
         old_records_are_read_by_revision
         history_shows_values_and_markers
@@ -163,7 +163,6 @@ on_nats! {
         an_update_wins_only_from_the_newest_revision
         deletes_and_purges_take_expectations
         headers_travel_with_entries_and_markers
-        a_batch_is_committed_whole_or_not_at_all
         a_bad_operation_keeps_its_batch_from_being_committed
         a_batch_that_is_already_made_is_committed;
     scan:
@@ -183,7 +182,6 @@ on_nats! {
         a_consumer_begins_where_it_is_created
         a_consumer_delivers_what_passes_its_filters
         acknowledging_inside_a_batch_stops_there
-        consumers_tell_how_far_they_are_behind
         a_consumer_can_be_reset_and_deleted
         two_readers_of_one_consumer_both_see_everything
         a_consumer_is_a_stream;
@@ -196,7 +194,6 @@ on_nats! {
         of_two_runners_the_slower_stops
         a_failing_reducer_loses_nothing
         a_change_may_write_many_keys
-        many_changes_are_committed_together
         projections_can_be_chained
         a_target_belongs_to_one_projection
         a_projection_lets_go_of_the_feed_behind_it;
