@@ -174,6 +174,8 @@ fn who_you_are_is_said_in_many_ways_and_never_shown() {
     assert_eq!(check_hidden("hunter3", &nobody, &ls, &[("PLEACH_NATS_TOKEN", "hunter3")]), 2);
     assert_eq!(check_hidden("hunter3", &nobody, &ls, &[("PLEACH_NATS_NKEY", "hunter3")]), 2);
     assert_eq!(check_hidden("hunter2", &right, &["verify"], &[]), 6);
+    let away = given_store("nats://ann:hunter2@127.0.0.1:1");
+    assert_eq!(check_hidden("hunter2", &away, &ls, &[]), 7);
     let creds = nobody.file("ann.creds", "hunter3");
     let creds = ["--creds", creds.to_str().unwrap(), "kv", "bucket", "ls"];
     assert_ne!(check_hidden("hunter3", &nobody, &creds, &[]), 0);
