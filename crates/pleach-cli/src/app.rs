@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use pleach::{Bucket, BucketName, Error, ErrorKind, OpenOptions, Store, StoreUrl};
 
-use crate::credentials::Credentials;
+use crate::credentials::{self, Credentials};
 use crate::failure::Problem;
 use crate::output::Output;
 use crate::progress::Opening;
@@ -109,7 +109,7 @@ impl App {
             StoreUrl::Nats(url) => {
                 let mut options = url.options().clone();
                 self.credentials.add_to(&mut options)?;
-                Store::connect_nats(options).await?
+                Store::connect_nats(options).await.map_err(credentials::explained)?
             }
             _ if self.credentials.file.is_some() => {
                 let problem = Problem::invalid("--creds is for stores on NATS, and this is none");

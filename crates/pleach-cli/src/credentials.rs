@@ -2,6 +2,7 @@ use std::env::{self, VarError};
 use std::path::{Path, PathBuf};
 
 use pleach::nats::{Authentication, NatsOptions};
+use pleach::{EngineError, Error};
 
 use crate::failure::Problem;
 
@@ -31,10 +32,12 @@ impl Credentials {
         } else if matches!(options.authentication, Authentication::None) {
             options.authentication = from_environment(variable)?;
         }
-        match &options.authentication {
-            Authentication::Credentials(file) => check_file(file),
-            _ => Ok(()),
+        if let Authentication::Credentials(file) = &options.authentication {
+            let help = format!("name the one that `nsc` made with --creds or {FILE_VARIABLE}");
+            check_file(file, "credentials", &help)?;
         }
+        let help = "name it as root=FILE in the URL, or leave that out to trust what the machine does";
+        options.tls.roots.iter().try_for_each(|file| check_file(file, "root certificates", help))
     }
 }
 
@@ -73,12 +76,31 @@ fn variable(name: &'static str) -> Result<Option<String>, Problem> {
     }
 }
 
-fn check_file(file: &Path) -> Result<(), Problem> {
+fn check_file(file: &Path, what: &str, help: &str) -> Result<(), Problem> {
     if file.is_file() {
         return Ok(());
     }
-    let problem = Problem::not_found(format!("there is no file with credentials at {}", file.display()));
-    Err(problem.help(format!("name the one that `nsc` made with --creds or {FILE_VARIABLE}")))
+    Err(Problem::not_found(format!("there is no file of {what} at {}", file.display())).help(help))
+}
+
+/// Why servers could not be connected to, where that means something else than in general.
+pub(crate) fn explained(error: Error) -> anyhow::Error {
+    let problem = match &error {
+        // Nothing else is read before the connection is there.
+        Error::Engine(EngineError::Io { .. }) => {
+            let problem = Problem::invalid("these are no credentials");
+            problem.help(format!("name the file that `nsc` made with --creds or {FILE_VARIABLE}"))
+        }
+        Error::Engine(EngineError::Unsupported { .. }) => {
+            let problem = Problem::new(error.kind(), "these servers keep no stores");
+            problem.help(
+                "turn JetStream on for the servers and the account, or correct domain and prefix: \
+                 see `pleach help stores`",
+            )
+        }
+        _ => return error.into(),
+    };
+    anyhow::Error::new(error).context(problem)
 }
 
 #[cfg(test)]
