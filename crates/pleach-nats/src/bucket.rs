@@ -2,12 +2,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use pleach_engine::{BucketConfig, BucketInfo, BucketName, Entry, Revision, Timestamp};
 
 use crate::cache::Cache;
 use crate::config::Settings;
 use crate::feed::Feed;
 use crate::names::Names;
+
+/// How many batches of one bucket this engine has on their way at once. A server takes 50 from all clients, and forgets the
+/// beginnings of more.
+const BATCHES_AT_ONCE: usize = 16;
 
 /// What this engine knows of a bucket.
 #[derive(Debug)]
@@ -22,6 +28,8 @@ pub(crate) struct Bucket {
     /// How many messages its stream had when it was looked at last.
     pub(crate) messages: AtomicU64,
     watches: AtomicUsize,
+    /// Lets only so many batches be on their way at once.
+    pub(crate) batches: Semaphore,
     /// Follows its changes, while anyone wants them.
     pub(crate) feed: tokio::sync::Mutex<Weak<Feed>>,
     /// The ordered copy, once someone has scanned.
@@ -53,6 +61,7 @@ impl Bucket {
             seen: AtomicU64::new(last),
             messages: AtomicU64::new(u64::MAX),
             watches: AtomicUsize::new(0),
+            batches: Semaphore::new(BATCHES_AT_ONCE),
             feed: tokio::sync::Mutex::new(Weak::new()),
             cache: tokio::sync::Mutex::new(None),
             running: Mutex::new(Weak::new()),

@@ -19,6 +19,9 @@ use crate::runtime::pause;
 /// How long what is known of a bucket is taken to be so: another client may change it.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 
+/// How often to look whether servers have agreed on a new bucket.
+const AGREE_EVERY: Duration = Duration::from_millis(20);
+
 /// How long between two attempts when servers do not answer.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
 
@@ -234,7 +237,8 @@ impl Shared {
                     self.remember(name, None, Some((bucket.identity, config))).await?;
                     return self.describe(&bucket, last).await;
                 }
-                Err(error) if error.is(number::NAME_IN_USE) => {}
+                // Someone else is making it; what came of it is seen in a moment.
+                Err(error) if error.is(number::NAME_IN_USE) => pause(AGREE_EVERY).await,
                 Err(error) => return Err(error.refused(format!("create bucket {name}"))),
             }
         }

@@ -109,6 +109,8 @@ impl Shared {
     }
 
     async fn publish_batch(&self, publication: &Publication<'_>, attempt: u32) -> Result<u64, ApiError> {
+        // It is never closed, so there is always a turn.
+        let _turn = publication.bucket.batches.acquire().await;
         let last = publication.operations.len() - 1;
         let batch = format!("{}-{attempt}", publication.id);
         for (index, operation) in publication.operations.iter().enumerate() {

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +12,13 @@ use crate::config;
 use crate::engine::Shared;
 use crate::error::number;
 use crate::names::Names;
+use crate::runtime::pause;
 
 /// The bucket in which a store keeps what it must know of its buckets, also of those that are gone.
 const SYSTEM_BUCKET: &str = "_pleach";
+
+/// How often to look whether servers have agreed on a new bucket.
+const AGREE_EVERY: Duration = Duration::from_millis(20);
 
 /// What is remembered of a bucket's name.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -55,7 +60,18 @@ impl Shared {
             Err(error) if error.is(number::NAME_IN_USE) => {}
             Err(error) => return Err(error.refused("create the bucket of the store's own records")),
         }
-        self.look(&name).await.map(|(bucket, _)| bucket)
+        // Servers of a cluster agree on what is there, and take a moment for it.
+        let started = self.clock.elapsed();
+        loop {
+            match self.look(&name).await {
+                Err(EngineError::BucketNotFound { .. })
+                    if self.clock.elapsed().saturating_sub(started) < self.options.patience =>
+                {
+                    pause(AGREE_EVERY).await;
+                }
+                found => return found.map(|(bucket, _)| bucket),
+            }
+        }
     }
 
     /// The newest revision of the last bucket of this name that was deleted.
