@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use pleach_nats_testing::Cluster;
+
 use crate::given::{Given, given_nothing, given_store};
 use crate::nats::store;
 
@@ -83,7 +85,18 @@ const BEFORE_REVISIONS: [&str; 5] =
 
 #[test]
 fn the_same_commands_print_the_same_on_files_and_on_nats() {
-    let (file, nats) = (transcript(&given_nothing()), transcript(&given_store(store())));
+    check_same(&store());
+}
+
+#[test]
+fn the_same_commands_print_the_same_on_files_and_on_a_cluster() {
+    let cluster = Cluster::start();
+    let servers: Vec<String> = cluster.urls().iter().map(|url| url.replace("nats://", "")).collect();
+    check_same(&format!("nats://{}/shop_?replicas=3", servers.join(",")));
+}
+
+fn check_same(url: &str) {
+    let (file, nats) = (transcript(&given_nothing()), transcript(&given_store(url)));
     let pairs = file.iter().zip(&nats).filter(|(in_file, on_nats)| in_file != on_nats);
     let differences: String =
         pairs.map(|(file, nats)| format!("--- on files:\n{file}\n--- on NATS:\n{nats}\n\n")).collect();
