@@ -226,7 +226,6 @@ fn weaker(source: &Capabilities, target: &Capabilities) -> Vec<Loss> {
             target.linearizable_reads,
             "a read may miss what another process has just written",
         ),
-        ("snapshot_scans", source.snapshot_scans, target.snapshot_scans, "a scan reads no snapshot"),
         (
             "complete_feed",
             source.complete_feed,
