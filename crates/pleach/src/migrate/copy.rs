@@ -1,10 +1,11 @@
 use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 
-use futures_util::future::try_join;
+use futures_util::future::{BoxFuture, try_join};
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use pleach_engine::{
-    Entry, Expiry, Key, Op, Operation, PAGE_ENTRIES_MAX, ScanQuery, Selection, WatchEvent, WatchQuery,
-    WatchStart,
+    EngineError, Entry, Expiry, Key, Op, Operation, PAGE_ENTRIES_MAX, ScanQuery, Selection, WatchEvent,
+    WatchQuery, WatchStart, WatchStream,
 };
 
 use super::position::Phase;
@@ -70,10 +71,11 @@ impl Migration {
 
     /// What is to be written of these keys.
     async fn read_all(&self, keys: &[Key]) -> Result<Vec<(Key, Vec<Operation>)>, Error> {
-        let reads = keys.iter().filter(|key| !key.is_reserved()).map(|key| {
-            let read = async move { Ok::<_, Error>((key.clone(), self.missing(key).await?)) };
-            read.boxed()
-        });
+        // Boxed one by one, since what closures return here would not count as `Send`.
+        let mut reads: Vec<BoxFuture<'_, Result<(Key, Vec<Operation>), Error>>> = Vec::new();
+        for key in keys.iter().filter(|key| !key.is_reserved()) {
+            reads.push(Box::pin(async move { Ok((key.clone(), self.missing(key).await?)) }));
+        }
         stream::iter(reads).buffered(self.reads()).try_collect().await
     }
 
@@ -176,26 +178,27 @@ impl Migration {
     }
 
     /// A watch of the source.
-    pub(super) async fn watch(&self, query: WatchQuery) -> Result<pleach_engine::WatchStream, Error> {
+    pub(super) async fn watch(&self, query: WatchQuery) -> Result<Mutex<WatchStream>, Error> {
         let watch = self.source.engine().watch(&self.plan.source.name, query).await;
-        watch.map_err(|error| self.told(error))
+        watch.map(Mutex::new).map_err(|error| self.told(error))
     }
 
     /// The next event that is there already.
     pub(super) fn next_event(&mut self) -> Result<Option<WatchEvent>, Error> {
-        let event = self.feed.as_mut().and_then(|feed| feed.next().now_or_never());
+        let feed = self.feed.as_mut().map(|feed| feed.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let event = feed.and_then(|feed| feed.next().now_or_never());
         match event {
             None => Ok(None),
             Some(Some(Ok(event))) => Ok(Some(event)),
             Some(Some(Err(error))) => Err(self.told(error)),
-            Some(None) => Err(pleach_engine::EngineError::Closed.into()),
+            Some(None) => Err(EngineError::Closed.into()),
         }
     }
 
     /// An error of the source's feed, with what it means here.
-    fn told(&self, error: pleach_engine::EngineError) -> Error {
+    fn told(&self, error: EngineError) -> Error {
         match error {
-            pleach_engine::EngineError::Compacted { oldest } => {
+            EngineError::Compacted { oldest } => {
                 let (bucket, next) = (self.plan.source.name.clone(), self.position.next);
                 MigrateError::Behind { bucket, next, oldest }.into()
             }

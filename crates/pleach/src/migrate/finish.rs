@@ -1,3 +1,5 @@
+use std::sync::PoisonError;
+
 use pleach_engine::{ConsumerStart, Op, Revision, WatchEvent};
 
 use futures_util::StreamExt as _;
@@ -27,7 +29,6 @@ impl Migration {
     /// [`MigrateError::StillWritten`] if the source changes meanwhile, [`MigrateError::Different`] with the first key
     /// that is not the same, or what an engine could not do. The migration can be begun again after either.
     pub async fn cut_over(mut self) -> Result<Finished, Error> {
-        let still_written = || MigrateError::StillWritten { bucket: self.plan.source.name.clone() };
         let newest = self.newest().await?;
         let comparison = Comparison {
             source: &self.source,
@@ -42,7 +43,9 @@ impl Migration {
             Err(Error::Migrate(error @ MigrateError::Different { .. })) if is_quiet => {
                 return Err(error.into());
             }
-            Ok(_) | Err(Error::Migrate(MigrateError::Different { .. })) => return Err(still_written().into()),
+            Ok(_) | Err(Error::Migrate(MigrateError::Different { .. })) => {
+                return Err(MigrateError::StillWritten { bucket: self.plan.source.name.clone() }.into());
+            }
             Err(error) => return Err(error),
         };
         // In this order: as long as the bucket is said to be in the making, its position must be there.
@@ -64,6 +67,7 @@ impl Migration {
             return Ok(true);
         }
         let Some(feed) = self.feed.as_mut() else { return Ok(false) };
+        let feed = feed.get_mut().unwrap_or_else(PoisonError::into_inner);
         while let Some(event) = feed.next().await {
             let WatchEvent::Change(change) = event? else { continue };
             if change.entry.op != Op::Expire {

@@ -40,6 +40,7 @@ mod writer;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use pleach_engine::{EngineError, Key, Operation, Revision, WatchStream};
@@ -67,8 +68,8 @@ pub struct Migration {
     position: Position,
     /// Keys that are to be copied next.
     keys: VecDeque<Key>,
-    /// Where changes of the source come from.
-    feed: Option<WatchStream>,
+    /// Where changes of the source come from; never locked, only so that a migration can be shared between threads.
+    feed: Option<Mutex<WatchStream>>,
     /// Everything before this was looked at for markers.
     reached: Revision,
     /// Markers are looked for up to here.

@@ -2,10 +2,10 @@ use std::collections::VecDeque;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use futures_util::future::try_join;
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::future::{BoxFuture, try_join};
+use futures_util::{StreamExt as _, stream};
 use pleach_engine::{
-    BucketName, Entry, Key, Op, PAGE_ENTRIES_MAX, ScanQuery, Selection, Timestamp,
+    BucketName, EngineError, Entry, Key, Op, PAGE_ENTRIES_MAX, ScanQuery, Selection, Timestamp,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -82,10 +82,11 @@ impl Comparison<'_> {
             if keys.is_empty() {
                 return Ok(tally.verified());
             }
-            let reads = keys.iter().map(|key| {
+            let mut reads: Vec<BoxFuture<'_, Result<(Vec<Entry>, Vec<Entry>), EngineError>>> = Vec::new();
+            for key in &keys {
                 let (one, other) = (self.source.engine(), self.target.engine());
-                try_join(one.history(from, key), other.history(to, key)).boxed()
-            });
+                reads.push(Box::pin(try_join(one.history(from, key), other.history(to, key))));
+            }
             let mut histories = stream::iter(reads).buffered(self.reads);
             for key in &keys {
                 let Some(pair) = histories.next().await else { break };

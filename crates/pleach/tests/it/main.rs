@@ -8,6 +8,8 @@ mod cache;
 mod consumer;
 mod frail;
 mod given;
+#[cfg(feature = "embedded")]
+mod migrate;
 mod projection;
 mod scan;
 mod spy;
