@@ -30,6 +30,10 @@ impl Migration {
     /// that is not the same, or what an engine could not do. The migration can be begun again after either.
     pub async fn cut_over(mut self) -> Result<Finished, Error> {
         let newest = self.newest().await?;
+        let is_late = self.position.next <= newest && !self.is_idle();
+        if is_late && self.plan.begun != Begun::Done {
+            return Err(self.still_written());
+        }
         let comparison = Comparison {
             source: &self.source,
             target: &self.target,
@@ -44,7 +48,7 @@ impl Migration {
                 return Err(error.into());
             }
             Ok(_) | Err(Error::Migrate(MigrateError::Different { .. })) => {
-                return Err(MigrateError::StillWritten { bucket: self.plan.source.name.clone() }.into());
+                return Err(self.still_written());
             }
             Err(error) => return Err(error),
         };
@@ -54,6 +58,10 @@ impl Migration {
         let (consumers_kept, consumers_reset) = self.move_consumers(newest).await?;
         let progress = self.progress();
         Ok(Finished { verified, progress, consumers_kept, consumers_reset })
+    }
+
+    fn still_written(&self) -> Error {
+        MigrateError::StillWritten { bucket: self.plan.source.name.clone() }.into()
     }
 
     async fn newest(&self) -> Result<Revision, Error> {

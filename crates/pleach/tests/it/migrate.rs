@@ -167,9 +167,9 @@ fn a_source_that_is_written_to_is_not_cut_over() {
         let mut migration = begin(&source, &target).await.unwrap();
         catch_up(&mut migration, None).await.unwrap();
         bucket.put("k", "2").await.unwrap();
-        // The target lacks the second value, and it is the migration that is late, not the target that is wrong.
+        // The target lacks the second value, but nothing is wrong with it.
         let late = migration.cut_over().await.unwrap_err();
-        assert!(matches!(late, Error::Migrate(MigrateError::Different { .. } | MigrateError::StillWritten { .. })));
+        assert!(matches!(late, Error::Migrate(MigrateError::StillWritten { .. })), "{late:?}");
         migrate(&source, &target).await.unwrap();
         let copy = target.bucket("b").await.unwrap().get("k").await.unwrap().unwrap();
         assert_eq!(copy.value, "2");
@@ -186,9 +186,9 @@ fn values_keep_the_time_they_have_left() {
         let config = BucketConfig { ttl, ..history(2) };
         let bucket = source.create_bucket_with("b", config).await.unwrap();
         bucket.put("bucket", "1").await.unwrap();
-        let own = PutOptions { ttl: Some(Duration::from_secs(300)), ..PutOptions::default() };
+        let own = PutOptions::ttl(Duration::from_secs(300));
         bucket.put_with("own", "1", own).await.unwrap();
-        let soon = PutOptions { ttl: Some(Duration::from_secs(10)), ..PutOptions::default() };
+        let soon = PutOptions::ttl(Duration::from_secs(10));
         bucket.put_with("soon", "1", soon).await.unwrap();
         clock.advance(Duration::from_secs(100));
         let mut migration = begin(&source, &target).await.unwrap();
@@ -302,7 +302,7 @@ fn consumers_move_along() {
         let mut done = bucket.consume("done").await.unwrap();
         bucket.consume("late").await.unwrap();
         let revision = bucket.put("k", "1").await.unwrap();
-        done.ack(revision).await.unwrap();
+        done.ack_up_to(revision).await.unwrap();
         let finished = migrate(&source, &target).await.unwrap();
         assert_eq!((finished.consumers_kept, finished.consumers_reset), (1, 1));
         let names: Vec<String> =
