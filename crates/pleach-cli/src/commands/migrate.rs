@@ -123,6 +123,7 @@ impl MigrateArgs {
             print_plan(&plan, &mut app.output)?;
             plans.push(plan);
         }
+        print_notes(&plans, &mut app.output)?;
         app.output.flush()?;
         if let Some(plan) = plans.iter().find(|plan| !plan.losses.is_empty() && !self.accept_loss) {
             let (bucket, losses) = (plan.source.name.clone(), plan.losses.clone());
@@ -264,10 +265,18 @@ fn print_plan(plan: &Plan, output: &mut Output) -> anyhow::Result<()> {
     for loss in &plan.losses {
         text.push_str(&format!("\n  lost: {}", loss.message));
     }
-    for note in &plan.notes {
-        text.push_str(&format!("\n  note: {}", note.message));
-    }
     output.confirm(&object, text)
+}
+
+/// What is true of every bucket is said to people once.
+fn print_notes(plans: &[Plan], output: &mut Output) -> anyhow::Result<()> {
+    if output.is_json() || output.is_quiet() {
+        return Ok(());
+    }
+    for note in plans.first().into_iter().flat_map(|plan| &plan.notes) {
+        output.line(format_args!("note: {}", note.message))?;
+    }
+    Ok(())
 }
 
 /// Tells how far it is: people on stderr, programs on stdout.
