@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use pleach::{Bucket, BucketName, Error, ErrorKind, OpenOptions, Store, StoreUrl};
 
+use crate::credentials::Credentials;
 use crate::failure::Problem;
 use crate::output::Output;
 use crate::progress::Opening;
@@ -14,16 +15,22 @@ const STORE_DEFAULT: &str = "file:./.pleach";
 #[derive(Debug)]
 pub(crate) struct App {
     url: String,
+    credentials: Credentials,
     store: Option<Store>,
     pub(crate) output: Output,
 }
 
 impl App {
     /// An app on the store at `url`, which is not opened yet.
-    pub(crate) fn new(url: Option<String>, output: Output) -> Self {
+    pub(crate) fn new(url: Option<String>, credentials: Credentials, output: Output) -> Self {
         // An empty variable of the environment is as good as none.
         let url = url.filter(|url| !url.is_empty()).unwrap_or_else(|| STORE_DEFAULT.into());
-        Self { url, store: None, output }
+        Self { url, credentials, store: None, output }
+    }
+
+    /// Who we are to servers, as far as the command line says.
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// Works on the store at `url`, if one is named.
@@ -50,13 +57,17 @@ impl App {
         self.open(OpenOptions { create: false, ..OpenOptions::default() }).await
     }
 
-    /// The directory of a store that is worked on while it is closed.
-    pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
+    /// The directory of a store that is worked on as files. `on_servers` says what to do where there are none.
+    pub(crate) fn directory(&self, on_servers: &str) -> anyhow::Result<PathBuf> {
         match StoreUrl::parse(&self.url).map_err(Error::Url)? {
             StoreUrl::File(path) if path.exists() => Ok(path),
             StoreUrl::File(path) => {
                 let problem = Problem::not_found(format!("there is no store at {}", path.display()));
                 Err(problem.help("name another with --store").into())
+            }
+            StoreUrl::Nats(url) => {
+                let message = format!("the store at {url} has no files here that this command could work on");
+                Err(Problem::new(ErrorKind::Unsupported, message).help(on_servers).into())
             }
             _ => {
                 let problem =
@@ -80,7 +91,9 @@ impl App {
     pub(crate) fn place(&self) -> String {
         match StoreUrl::parse(&self.url) {
             Ok(StoreUrl::File(path)) => path.canonicalize().unwrap_or(path).display().to_string(),
-            _ => self.url.clone(),
+            // Without passwords.
+            Ok(url) => url.to_string(),
+            Err(_) => String::new(),
         }
     }
 
@@ -97,7 +110,18 @@ impl App {
             return Ok(store.clone());
         }
         let options = OpenOptions { progress: Some(Opening::shown_on(&self.output)), ..options };
-        let store = Store::connect_with(&self.url, options).await?;
+        let store = match StoreUrl::parse(&self.url).map_err(Error::Url)? {
+            StoreUrl::Nats(url) => {
+                let mut options = url.options().clone();
+                self.credentials.add_to(&mut options)?;
+                Store::connect_nats(options).await?
+            }
+            _ if self.credentials.file.is_some() => {
+                let problem = Problem::invalid("--creds is for stores on NATS, and this is none");
+                return Err(problem.help("leave it out, or name a store with --store nats://HOST").into());
+            }
+            url => Store::connect_with(url, options).await?,
+        };
         Ok(self.store.insert(store).clone())
     }
 }

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
@@ -5,6 +7,7 @@ use crate::commands::{
     bucket, clean, compact, completions, consumer, doctor, export, get, help, history, import, ls, migrate, rebuild,
     remove, revert, salvage, status, verify, watch, write,
 };
+use crate::credentials::Credentials;
 use crate::output::{ColorChoice, Form, Output};
 
 /// A key-value store that keeps its promises: durable, ordered, revisioned, watched.
@@ -16,7 +19,7 @@ use crate::output::{ColorChoice, Form, Output};
     disable_help_subcommand = true,
     arg_required_else_help = true,
     after_help = "Examples:\n  pleach kv bucket add carts --history 5\n  pleach kv put carts user.42 '3 apples'\n  \
-                  pleach kv get carts user.42\n\nSee `pleach help exit-codes` for what exit codes mean."
+                  pleach kv get carts user.42\n\nSee `pleach help stores` for where a store can be, and\n`pleach help exit-codes` for what exit codes mean."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -29,11 +32,15 @@ pub(crate) struct Cli {
 /// What every command takes.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// The store: `file:PATH`, or `mem:` for an empty one that is gone afterwards [default:
-    /// file:./.pleach]
+    /// The store: `file:PATH`, `nats://HOST`, or `mem:` for an empty one that is gone afterwards; see
+    /// `pleach help stores` [default: file:./.pleach]
     #[arg(long, global = true, value_name = "URL", env = "PLEACH_STORE", hide_env_values = true)]
     #[arg(help_heading = "Global options")]
     store: Option<String>,
+
+    /// A file of credentials for a store on NATS
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    creds: Option<PathBuf>,
 
     /// Prints one JSON object a line, and errors as one on stderr
     #[arg(long, global = true, help_heading = "Global options")]
@@ -63,7 +70,7 @@ impl Global {
     /// What the commands work with.
     pub(crate) fn app(self) -> App {
         let output = Output::new(self.form(), self.color).quiet(self.quiet);
-        App::new(self.store, output)
+        App::new(self.store, Credentials { file: self.creds }, output)
     }
 }
 

@@ -48,7 +48,7 @@ const fn describe(kind: ErrorKind) -> (u8, &'static str) {
         ErrorKind::Compacted => (5, "The revision asked for is no longer kept. Start over from now."),
         ErrorKind::Unsupported => (6, "This engine or build cannot do it."),
         ErrorKind::Unavailable => {
-            (7, "It cannot be done now: the store is in use, or a disk is full. Try later.")
+            (7, "It cannot be done now: the store is in use, its server away, or a disk full. Try later.")
         }
         ErrorKind::Closed => (8, "The store was closed or takes no more writes. Open it again."),
         ErrorKind::Corrupt => (9, "Stored bytes are damaged. Look at the report before doing anything else."),

@@ -175,7 +175,7 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Optio
         return Some((error.kind(), Some(error.help().into())));
     }
     if let Some(error) = error.downcast_ref::<InvalidUrl>() {
-        return Some((error.kind(), Some(error.help().into())));
+        return Some((error.kind(), Some(url_help(error))));
     }
     let help = "send the output where there is space; what was committed before stays committed";
     error.downcast_ref::<OutputLost>().map(|_| (ErrorKind::Unavailable, Some(help.into())))
@@ -188,6 +188,9 @@ fn library_help(error: &Error) -> String {
             "read the latest values with `pleach kv export {bucket}`, \
              then go on with `pleach consumer reset {bucket} {consumer} --to oldest`"
         );
+    }
+    if let Error::Url(error) = error {
+        return url_help(error);
     }
     let Error::Engine(engine) = error else { return error.help().into() };
     match engine {
@@ -225,7 +228,25 @@ fn library_help(error: &Error) -> String {
             "wait for that process or end it, as a store belongs to one at a time; or name another with --store"
                 .into()
         }
+        EngineError::Unsupported { .. } => {
+            "do without, or use a store that can: docs/engines.md has a table, `pleach help stores` says how".into()
+        }
+        EngineError::Unreachable { .. } => {
+            "see that the servers run and --store names them, and try again; see `pleach help stores`".into()
+        }
+        EngineError::Refused { .. } => {
+            "correct what the server names: a permission, a limit or a setting; `pleach help stores` says how to log in"
+                .into()
+        }
         EngineError::Compacted { oldest } => format!("ask for revision {oldest} or newer, or for the latest"),
+        _ => error.help().into(),
+    }
+}
+
+fn url_help(error: &InvalidUrl) -> String {
+    match error {
+        InvalidUrl::Nats { .. } => "see `pleach help stores` for what can be in it".into(),
+        InvalidUrl::UnknownScheme { .. } => "use one of these; see `pleach help stores`".into(),
         _ => error.help().into(),
     }
 }

@@ -41,6 +41,7 @@ mod filter;
 mod key;
 mod memory;
 mod range;
+mod reads;
 mod revision;
 mod scan;
 mod watch;
@@ -65,6 +66,7 @@ pub use filter::KeyFilter;
 pub use key::{KEY_BYTES_MAX, Key, RESERVED_PREFIX};
 pub use memory::{FEED_BYTES_MAX, FEED_CHANGES_MAX, MemoryEngine, PAGE_SNAPSHOTS_MAX};
 pub use range::{KeyRange, Selection};
+pub use reads::Reads;
 pub use revision::Revision;
 pub use scan::{
     Direction, PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, PAGE_LEASE, Page, PageCursor, PageToken, ScanQuery,

@@ -18,6 +18,9 @@ const SUBSCRIPTION_MESSAGES_MAX: usize = 64 * 1024;
 /// How long between attempts to connect again, at most.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(1);
 
+/// How often a server must show that it is there. One that misses two is taken to be gone.
+const PING_EVERY: Duration = Duration::from_secs(5);
+
 /// How many denials are remembered.
 const DENIALS_MAX: usize = 64;
 
@@ -97,6 +100,7 @@ async fn settings(
     let settings = ConnectOptions::new()
         .name("pleach")
         .subscription_capacity(SUBSCRIPTION_MESSAGES_MAX)
+        .ping_interval(PING_EVERY)
         .request_timeout(Some(options.request_timeout))
         .connection_timeout(options.request_timeout)
         .require_tls(options.tls.required)

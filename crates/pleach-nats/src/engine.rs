@@ -18,6 +18,7 @@ use crate::api::Api;
 use crate::bucket::Bucket;
 use crate::clock::ServerClock;
 use crate::config::MESSAGE_OVERHEAD;
+use crate::connected::Connected;
 use crate::connection::{self, Denials, Link};
 use crate::error::ApiError;
 use crate::feed::End;
@@ -104,6 +105,11 @@ impl NatsEngine {
         let handle = background.handle().clone();
         let shared = background.run(Shared::connect(options, clock, handle)).await?;
         Ok(Self { shared: Arc::new(shared), background })
+    }
+
+    /// Says which server it is connected to now; another one after it had to reconnect.
+    pub fn connected(&self) -> Connected {
+        Connected::of(&self.shared.api.client.server_info())
     }
 
     /// Reads a key with another promise than the engine's own.

@@ -21,8 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The same, for a bucket of which only writers' own messages can be heard.
 const LOOK_OFTEN: Duration = Duration::from_millis(200);
 
-/// How often in a row a stream may be behind what it has repeated.
-const SET_BACK_LOOKS: u32 = 5;
+/// How long a stream may be behind what it has repeated.
+const SET_BACK_MAX: Duration = Duration::from_secs(5);
 
 /// Messages handled at once.
 const MESSAGES_AT_ONCE: usize = 512;
@@ -65,7 +65,7 @@ impl Shared {
             bucket: Arc::clone(bucket),
             link: self.link.clone(),
             is_repeated: settings.is_repeated,
-            set_back: 0,
+            set_back: None,
         };
         feed.fed_by(self.handle.spawn(follower.run(subscriber)).abort_handle());
         *running = Arc::downgrade(&feed);
@@ -84,8 +84,8 @@ struct Follower {
     bucket: Arc<Bucket>,
     link: watch::Receiver<Link>,
     is_repeated: bool,
-    /// How often in a row the stream was behind what it had repeated.
-    set_back: u32,
+    /// Since when the stream is behind what it has repeated, if it is.
+    set_back: Option<Duration>,
 }
 
 impl Follower {
@@ -165,8 +165,9 @@ impl Follower {
             self.fill(shared, feed, last).await?;
         }
         // A server that no longer leads may be behind for a moment. One that stays behind has lost what it acknowledged.
-        self.set_back = if last + 1 < feed.next() { self.set_back + 1 } else { 0 };
-        if self.set_back > SET_BACK_LOOKS {
+        let now = shared.clock.elapsed();
+        self.set_back = (last + 1 < feed.next()).then(|| self.set_back.unwrap_or(now));
+        if self.set_back.is_some_and(|since| now.saturating_sub(since) > SET_BACK_MAX) {
             feed.end(End::SetBack(last + 1));
             shared.forget(&self.bucket.name);
             return Ok(());

@@ -28,6 +28,7 @@ mod cache;
 mod clock;
 mod commit;
 mod config;
+mod connected;
 mod connection;
 mod consumers;
 mod direct;
@@ -48,5 +49,6 @@ mod scan;
 mod system;
 mod watch;
 
+pub use connected::Connected;
 pub use engine::NatsEngine;
 pub use options::{Authentication, BucketPlace, NatsOptions, Reads, Scans, Storage, Tls};

@@ -4,7 +4,8 @@ use std::num::NonZeroU8;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pleach_engine::{BucketName, Revision};
+use pleach_engine::BucketName;
+pub use pleach_engine::Reads;
 
 /// What the keys and values of one bucket may take in memory, unless told otherwise.
 const CACHE_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -135,20 +136,6 @@ pub enum Storage {
     File,
     /// In their memory.
     Memory,
-}
-
-/// What a read promises to see.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reads {
-    /// What the server or read replica that answers first has: it may be a little behind.
-    Any,
-    /// Everything that this engine has written or seen in the bucket.
-    #[default]
-    OwnWrites,
-    /// Everything up to this revision of the bucket.
-    AtLeast(Revision),
-    /// What the leader of the bucket's servers has.
-    Leader,
 }
 
 /// How scans, counts and pages are done.

@@ -104,15 +104,16 @@ impl Shared {
     ) -> Result<Option<Change>, EngineError> {
         let settings = bucket.settings();
         let is_alone = settings.replicas == 1 && !settings.is_mirror && reads != Reads::Leader;
+        if let (Reads::AtLeast(revision), false) = (reads, settings.is_mirror) {
+            // A replica does not know what is in the future of its bucket: it is waited for instead.
+            self.check_reached(bucket, revision).await?;
+        }
         let record = match reads {
             _ if !settings.is_direct => self.newest_at_leader(bucket, key).await?,
             Reads::Any => self.newest_anywhere(bucket, key).await?,
             _ if is_alone => self.newest_alone(bucket, key).await?,
             Reads::OwnWrites => self.newest_since(bucket, key, bucket.seen()).await?,
-            Reads::AtLeast(revision) => {
-                self.check_reached(bucket, revision).await?;
-                self.newest_since(bucket, key, revision.get()).await?
-            }
+            Reads::AtLeast(revision) => self.newest_since(bucket, key, revision.get()).await?,
             Reads::Leader => self.newest_at_leader(bucket, key).await?,
         };
         let change = record.and_then(|record| record.into_change(&bucket.names));

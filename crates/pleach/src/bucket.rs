@@ -7,8 +7,8 @@ use pleach_engine::{
 
 use crate::cache::{Answers, Cache};
 use crate::{
-    Error, IntoFilter, IntoKey, IntoSelection, Keys, KeysOptions, Origin, Scan, ScanOptions, Store, Watch,
-    WatchOptions,
+    Error, GetOptions, IntoFilter, IntoKey, IntoSelection, Keys, KeysOptions, Origin, Scan, ScanOptions,
+    Store, Watch, WatchOptions,
 };
 
 /// A bucket of a store: a handle, cheap to clone.
@@ -66,6 +66,18 @@ impl Bucket {
             return Ok(answer);
         }
         let found = self.engine().read(&self.name, &key, At::Latest).await?;
+        self.shown(found.as_ref().map(|entry| entry.revision)).await?;
+        Ok(found)
+    }
+
+    /// [`Bucket::get`], with options.
+    ///
+    /// # Errors
+    /// `FutureRevision` if the bucket has not come to the revision asked for, `Unsupported` if the engine cannot promise
+    /// that, or what it could not do.
+    pub async fn get_with(&self, key: impl IntoKey, options: GetOptions) -> Result<Option<Entry>, Error> {
+        let Some(reads) = options.reads else { return self.get(key).await };
+        let found = self.store.read_with(&self.name, &key.into_key()?, reads).await?;
         self.shown(found.as_ref().map(|entry| entry.revision)).await?;
         Ok(found)
     }

@@ -48,6 +48,7 @@
 //!
 //! # Features
 //! - `embedded` (default): stores in a directory, `Store::open` and `file:` URLs.
+//! - `nats`: stores on NATS servers, `nats://` and `tls://` URLs.
 //! - `zstd`: the zstd value codec, `codec::Zstd`.
 //!
 //! What it leaves to others: keeping the bytes (the engines), the command line (`pleach-cli`).
@@ -68,6 +69,8 @@ mod error;
 #[cfg(feature = "embedded")]
 pub mod inspect;
 pub mod migrate;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod options;
 mod origin;
 mod projection;
@@ -89,10 +92,10 @@ pub use cache::{CACHE_BYTES_DEFAULT, CACHE_VISITS_MAX, CacheOptions, CachedBucke
 pub use consumer::{Consumer, ConsumerStatus};
 pub use error::{Error, WriteError};
 pub use options::{
-    ConsumeOptions, CreateOptions, DeleteOptions, KeysOptions, OpenOptions, OpenProgress, PurgeOptions,
-    PutOptions, ScanOptions, UpdateOptions, WatchOptions,
+    ConsumeOptions, CreateOptions, DeleteOptions, GetOptions, KeysOptions, OpenOptions, OpenProgress,
+    PurgeOptions, PutOptions, ScanOptions, UpdateOptions, WatchOptions,
 };
-pub use origin::Origin;
+pub use origin::{Origin, OriginAddress};
 pub use projection::{Derived, Progress, Projection, ProjectionError, Reduced, Reducer};
 pub use scan::{Keys, Scan};
 pub use store::Store;
@@ -107,8 +110,8 @@ pub use pleach_engine::{
     ConsumerStart, Direction, Durability, Engine, EngineError, Entry, ErrorKind, Expectation, Expiry,
     HEADERS_BYTES_MAX, HISTORY_MAX, Headers, InvalidHeader, InvalidName, KEY_BYTES_MAX, Key, KeyFilter,
     KeyRange, MARKER_TTL_DEFAULT, METADATA_BYTES_MAX, ManualClock, Op, Operation, PAGE_ENTRIES_MAX,
-    PAGE_LEASE, Page, PageToken, RESERVED_PREFIX, Revision, ScanQuery, Selection, SystemClock, TTL_MAX,
-    Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery, WatchStart,
+    PAGE_LEASE, Page, PageToken, RESERVED_PREFIX, Reads, Revision, ScanQuery, Selection, SystemClock,
+    TTL_MAX, Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery, WatchStart,
 };
 
 /// The programs of the README, run as doc tests.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pleach_engine::{
-    Clock, ConsumerStart, Direction, Expectation, Expiry, Headers, KeyFilter, Selection, SystemClock,
+    Clock, ConsumerStart, Direction, Expectation, Expiry, Headers, KeyFilter, Reads, Selection, SystemClock,
     WatchQuery, WatchStart,
 };
 
@@ -44,6 +44,13 @@ impl fmt::Debug for OpenProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenProgress").finish_non_exhaustive()
     }
+}
+
+/// How a value is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GetOptions {
+    /// What the read promises to see; none means what the store promises anyway.
+    pub reads: Option<Reads>,
 }
 
 /// How a value is put.

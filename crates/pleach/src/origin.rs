@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use pleach_engine::{Headers, InvalidHeader, Operation};
 
 /// Who writes. Adds these facts as headers to every entry that a handle with an origin writes.
@@ -42,6 +44,41 @@ impl Origin {
             }
         }
         Ok(headers)
+    }
+}
+
+/// Whether writers say from which address they write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OriginAddress {
+    /// They do not.
+    #[default]
+    Hidden,
+    /// They do, as [`Origin::ADDRESS`].
+    Shown,
+}
+
+/// Where the origin of what a handle writes comes from.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// These headers, or none.
+    Fixed(Headers),
+    /// The server that the engine is connected to when it is asked.
+    #[cfg(feature = "nats")]
+    Connection(std::sync::Arc<pleach_nats::NatsEngine>, OriginAddress),
+}
+
+impl Source {
+    /// The headers of what is written now.
+    pub(crate) fn headers(&self) -> Result<Cow<'_, Headers>, InvalidHeader> {
+        match self {
+            Self::Fixed(headers) => Ok(Cow::Borrowed(headers)),
+            #[cfg(feature = "nats")]
+            Self::Connection(engine, address) => {
+                let pleach_nats::Connected { server, cluster, address: from } = engine.connected();
+                let address = from.filter(|_| *address == OriginAddress::Shown);
+                Origin { address, server: Some(server), cluster }.headers().map(Cow::Owned)
+            }
+        }
     }
 }
 

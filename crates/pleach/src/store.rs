@@ -2,11 +2,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(feature = "embedded")]
-use pleach_engine::EngineError;
 use pleach_engine::{
-    BucketConfig, BucketInfo, Capabilities, Clock, Engine, Headers, MemoryEngine, SystemClock, Timestamp,
+    At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
+    MemoryEngine, Reads, SystemClock, Timestamp,
 };
+
+use crate::origin::Source;
 
 #[cfg(not(feature = "embedded"))]
 use crate::url::InvalidUrl;
@@ -21,10 +22,13 @@ pub struct Store {
     engine: Arc<dyn Engine>,
     clock: Arc<dyn Clock>,
     /// Added to every entry written through this handle.
-    origin: Headers,
+    pub(crate) origin: Source,
     /// The engine once more, if it is one that tells how it is doing.
     #[cfg(feature = "embedded")]
     embedded: Option<Arc<pleach_embedded::EmbeddedEngine>>,
+    /// The engine once more, if it is one that has servers to choose from.
+    #[cfg(feature = "nats")]
+    pub(crate) nats: Option<Arc<pleach_nats::NatsEngine>>,
 }
 
 impl Store {
@@ -56,7 +60,8 @@ impl Store {
         Self::with_engine_and_clock(Arc::new(MemoryEngine::with_clock(Arc::clone(&clock))), clock)
     }
 
-    /// Opens the store that `url` names: `file:PATH` or `mem:`.
+    /// Opens the store that `url` names: `file:PATH`, `mem:`, or with the feature `nats` one on NATS servers, such as
+    /// `nats://one,two,three?replicas=3`.
     ///
     /// # Errors
     /// [`Error::Url`] for any other, or why the engine could not open it.
@@ -72,6 +77,8 @@ impl Store {
         match url.into_store_url()? {
             StoreUrl::Memory => Ok(Self::in_memory_with(options.clock)),
             StoreUrl::File(path) => Self::open_file(&path, options).await,
+            #[cfg(feature = "nats")]
+            StoreUrl::Nats(url) => Self::connect_nats_with(url.options().clone(), options.clock).await,
         }
     }
 
@@ -85,9 +92,11 @@ impl Store {
         Self {
             engine,
             clock,
-            origin: Headers::new(),
+            origin: Source::Fixed(Headers::new()),
             #[cfg(feature = "embedded")]
             embedded: None,
+            #[cfg(feature = "nats")]
+            nats: None,
         }
     }
 
@@ -96,7 +105,7 @@ impl Store {
     /// # Errors
     /// [`Error::Header`] if a part of `origin` cannot be a header.
     pub fn with_origin(&self, origin: &Origin) -> Result<Self, Error> {
-        Ok(Self { origin: origin.headers()?, ..self.clone() })
+        Ok(Self { origin: Source::Fixed(origin.headers()?), ..self.clone() })
     }
 
     /// Finds a bucket.
@@ -195,8 +204,38 @@ impl Store {
         &self.clock
     }
 
-    pub(crate) fn origin(&self) -> &Headers {
+    pub(crate) fn origin(&self) -> &Source {
         &self.origin
+    }
+
+    /// Reads a key with another promise than the store's own, if its engine can keep that.
+    pub(crate) async fn read_with(
+        &self,
+        bucket: &BucketName,
+        key: &Key,
+        reads: Reads,
+    ) -> Result<Option<Entry>, EngineError> {
+        #[cfg(feature = "nats")]
+        if let Some(nats) = &self.nats {
+            return nats.read_with(bucket, key, reads).await;
+        }
+        let can = self.capabilities();
+        let is_kept = match reads {
+            Reads::Any => true,
+            Reads::OwnWrites => can.reads_own_writes,
+            Reads::AtLeast(_) | Reads::Leader => can.linearizable_reads,
+        };
+        if !is_kept {
+            return Err(EngineError::Unsupported { what: "reads that promise more than its own" });
+        }
+        if let Reads::AtLeast(revision) = reads {
+            // Nothing is behind, so only a revision that nobody can have seen is refused.
+            let then = self.engine.read(bucket, key, At::Revision(revision)).await;
+            if let Err(error @ EngineError::FutureRevision { .. }) = then {
+                return Err(error);
+            }
+        }
+        self.engine.read(bucket, key, At::Latest).await
     }
 
     #[cfg(feature = "embedded")]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use pleach_engine::ErrorKind;
 
-/// Where a store is: `file:PATH` or `mem:`.
+/// Where a store is: `file:PATH`, `nats://…`, `tls://…` or `mem:`.
 ///
 /// The path is taken as it is written, relative or absolute, without percent-decoding; `file:///srv/data`
 /// means the same as `file:/srv/data`. A path that is not UTF-8 has no exact text; make it with the variant.
@@ -15,12 +15,19 @@ pub enum StoreUrl {
     Memory,
     /// In a directory.
     File(PathBuf),
+    /// On NATS servers. Its text has no passwords, so it names the place but does not open it.
+    #[cfg(feature = "nats")]
+    Nats(crate::nats::NatsUrl),
 }
 
 impl StoreUrl {
     /// The schemes this build knows, each with its colon.
-    pub const SCHEMES: &'static [&'static str] =
-        if cfg!(feature = "embedded") { &["file:", "mem:"] } else { &["mem:"] };
+    pub const SCHEMES: &'static [&'static str] = match (cfg!(feature = "embedded"), cfg!(feature = "nats")) {
+        (true, true) => &["file:", "nats:", "tls:", "mem:"],
+        (true, false) => &["file:", "mem:"],
+        (false, true) => &["nats:", "tls:", "mem:"],
+        (false, false) => &["mem:"],
+    };
 
     /// Reads `text`.
     ///
@@ -29,12 +36,16 @@ impl StoreUrl {
     pub fn parse(text: impl AsRef<str>) -> Result<Self, InvalidUrl> {
         let text = text.as_ref();
         let Some((scheme, rest)) = text.split_once(':') else {
-            return Err(InvalidUrl::NoScheme { text: text.to_owned() });
+            // What is before an @ may be a secret.
+            let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
+            return Err(InvalidUrl::NoScheme { text: shown.to_owned() });
         };
         match scheme {
             "mem" if rest.is_empty() => Ok(Self::Memory),
             "mem" => Err(InvalidUrl::NotEmpty { rest: rest.to_owned() }),
             "file" if cfg!(feature = "embedded") => file_path(rest).map(Self::File),
+            #[cfg(feature = "nats")]
+            "nats" | "tls" => crate::nats::NatsUrl::parse(text).map(Self::Nats),
             _ => Err(InvalidUrl::UnknownScheme { scheme: scheme.to_owned() }),
         }
     }
@@ -50,6 +61,8 @@ impl fmt::Display for StoreUrl {
                 let host = if path.starts_with("//") { "//" } else { "" };
                 write!(f, "file:{host}{path}")
             }
+            #[cfg(feature = "nats")]
+            Self::Nats(url) => url.fmt(f),
         }
     }
 }
@@ -83,7 +96,7 @@ pub enum InvalidUrl {
     /// There is no colon in it.
     #[error("the store URL {text:?} has no scheme; there are {}", known())]
     NoScheme {
-        /// The whole of it.
+        /// The whole of it, from an `@` on.
         text: String,
     },
     /// Its scheme is not one of [`StoreUrl::SCHEMES`].
@@ -101,6 +114,12 @@ pub enum InvalidUrl {
         /// The host.
         host: String,
     },
+    /// `nats:` or `tls:` with something that cannot be read.
+    #[error("the store URL cannot be read: {reason}")]
+    Nats {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// `mem:` with something behind it.
     #[error("the store URL has {rest:?} after \"mem:\"")]
     NotEmpty {
@@ -110,7 +129,11 @@ pub enum InvalidUrl {
 }
 
 fn known() -> String {
-    StoreUrl::SCHEMES.join(" and ")
+    match StoreUrl::SCHEMES {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
 }
 
 impl InvalidUrl {
@@ -118,9 +141,11 @@ impl InvalidUrl {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownScheme { .. } => ErrorKind::Unsupported,
-            Self::NoScheme { .. } | Self::NoPath | Self::Host { .. } | Self::NotEmpty { .. } => {
-                ErrorKind::Invalid
-            }
+            Self::NoScheme { .. }
+            | Self::NoPath
+            | Self::Host { .. }
+            | Self::Nats { .. }
+            | Self::NotEmpty { .. } => ErrorKind::Invalid,
         }
     }
 
@@ -131,6 +156,9 @@ impl InvalidUrl {
             Self::UnknownScheme { .. } => "use one of these, or build Pleach with the feature for the other",
             Self::NoPath => "name the store's directory, as in file:./data",
             Self::Host { .. } => "write file:PATH or file:///PATH",
+            Self::Nats { .. } => {
+                "write nats://[USER:PASSWORD@]HOST[:PORT][,HOST…][/NAMESPACE][?OPTION=VALUE&…]"
+            }
             Self::NotEmpty { .. } => "write mem: and nothing more",
         }
     }

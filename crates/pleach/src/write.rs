@@ -125,13 +125,13 @@ impl Bucket {
     /// A conflict if an expectation does not hold, what is wrong with the batch, or what the engine could
     /// not do.
     pub async fn commit(&self, batch: Batch) -> Result<Committed, WriteError> {
-        let origin = self.store().origin();
+        let origin = self.store().origin().headers()?;
         let batch = if origin.is_empty() {
             batch
         } else {
             let mut operations = batch.operations().to_vec();
             for operation in &mut operations {
-                add_headers(operation, origin)?;
+                add_headers(operation, &origin)?;
             }
             operations.into_iter().collect()
         };

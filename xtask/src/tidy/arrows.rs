@@ -8,8 +8,8 @@ const ALLOWED: [(&str, &[&str]); 8] = [
     ("pleach-embedded", &["pleach-engine"]),
     ("pleach-nats", &["pleach-engine", "pleach-nats-testing"]),
     ("pleach-nats-testing", &[]),
-    ("pleach", &["pleach-engine", "pleach-embedded"]),
-    ("pleach-cli", &["pleach"]),
+    ("pleach", &["pleach-engine", "pleach-embedded", "pleach-nats", "pleach-nats-testing"]),
+    ("pleach-cli", &["pleach", "pleach-nats-testing"]),
     ("pleach-bench", &["pleach", "pleach-embedded", "pleach-engine"]),
     ("xtask", &[]),
 ];

@@ -32,7 +32,8 @@ pub(crate) enum BucketCommand {
 #[derive(Args, Debug)]
 #[command(
     after_help = "Without options: one record a key, no TTL, values up to 1 MiB, synced, not compressed, markers\n\
-                  for 7 days, changes for as long as the store says.\n\
+                  for 7 days, changes for as long as the store says. On NATS buffered, and values up to what the\n\
+                  servers take.\n\
                   A bucket that exists with this very configuration is fine; with another, the exit code is 4.\n\n\
                   Examples:\n  pleach kv bucket add carts\n  pleach kv bucket add sessions --ttl 1h --durability buffered\n  \
                   pleach kv bucket add images --value-max 16MiB --history 3 --meta team=web"
@@ -92,7 +93,7 @@ pub(crate) struct RmArgs {
 }
 
 /// The fields of a configuration, as far as they are given.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 struct ConfigArgs {
     /// How many records of each key are kept, 1 to 64
     #[arg(long, value_name = "N", value_parser = records)]
@@ -244,10 +245,11 @@ impl BucketCommand {
 
 impl AddArgs {
     async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let config = self.config.change(BucketConfig::default())?;
         // What no engine takes shall not leave a new store behind.
-        config.check(&Capabilities::complete("any engine")).map_err(Error::Engine)?;
+        let wanted = self.config.clone().change(BucketConfig::default())?;
+        wanted.check(&Capabilities::complete("any engine")).map_err(Error::Engine)?;
         let store = app.store_or_create().await?;
+        let config = self.config.change(BucketConfig::plain(store.capabilities()))?;
         let info = store.create_bucket_with(&self.bucket, config).await?.info().await?;
         app.output.confirm(&BucketObject::full(&info), format!("bucket {} is ready", info.name))
     }

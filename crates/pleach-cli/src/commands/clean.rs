@@ -19,9 +19,11 @@ use crate::size::Size;
 )]
 pub(crate) struct CleanArgs {}
 
+const ON_SERVERS: &str = "the servers forget by themselves what no bucket keeps: see --history, --ttl and --marker-ttl of `pleach kv bucket edit`";
+
 impl CleanArgs {
     pub(crate) fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let (directory, place) = (app.directory()?, app.place());
+        let (directory, place) = (app.directory(ON_SERVERS)?, app.place());
         let mut bar = Bar::new(&app.output);
         let report = inspect::clean(directory, &mut |at| bar.show(at)).map_err(Error::from)?;
         drop(bar);

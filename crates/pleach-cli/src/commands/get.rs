@@ -1,5 +1,5 @@
 use clap::Args;
-use pleach::Revision;
+use pleach::{GetOptions, Reads, Revision};
 
 use super::{EntryArgs, revision};
 use crate::app::App;
@@ -13,6 +13,7 @@ use crate::size::Size;
                   Bytes that are no text are not printed on a terminal without --raw.\n\
                   A key without a value ends with exit code 3.\n\n\
                   Examples:\n  pleach kv get carts user.42\n  pleach kv get carts user.42 --revision 7\n  \
+                  pleach --store nats://localhost kv get carts user.42 --reads leader\n  \
                   pleach kv get images logo --raw > logo.png\n  pleach --json kv get carts user.42")]
 pub(crate) struct GetArgs {
     #[command(flatten)]
@@ -22,9 +23,26 @@ pub(crate) struct GetArgs {
     #[arg(long, value_name = "N", value_parser = revision)]
     revision: Option<Revision>,
 
+    /// What to see at least, where servers can be behind: own (what this command knows of), any (what the
+    /// first to answer has), leader, or everything up to a revision
+    #[arg(long, value_name = "HOW", value_parser = reads, conflicts_with = "revision")]
+    reads: Option<Reads>,
+
     /// Prints the exact bytes of the value and nothing else
     #[arg(long)]
     raw: bool,
+}
+
+fn reads(text: &str) -> Result<Reads, String> {
+    Ok(match text {
+        "own" => Reads::OwnWrites,
+        "any" => Reads::Any,
+        "leader" => Reads::Leader,
+        revision => {
+            let expected = "expected own, any, leader or a revision";
+            Reads::AtLeast(revision.parse().map_err(|_| expected)?)
+        }
+    })
 }
 
 impl GetArgs {
@@ -38,7 +56,7 @@ impl GetArgs {
         let bucket = app.bucket(&name).await?;
         let found = match self.revision {
             Some(revision) => bucket.get_at(&key, revision).await?,
-            None => bucket.get(&key).await?,
+            None => bucket.get_with(&key, GetOptions { reads: self.reads }).await?,
         };
         let Some(entry) = found else {
             let problem = match self.revision {

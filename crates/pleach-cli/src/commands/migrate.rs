@@ -1,11 +1,11 @@
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use pleach::migrate::{Advance, Begun, Finished, Loss, MigrateError, MigrateOptions, Migration, Plan};
+use pleach::nats::{NatsOptions, Scans};
 use pleach::{BucketName, Clock as _, Error, ErrorKind, OpenOptions, Store, StoreUrl, SystemClock};
 use serde_json::{Value, json};
 
@@ -91,16 +91,16 @@ impl FromStr for BucketPair {
 
 impl MigrateArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let place = place(&self.from)?;
-        let source = open(&self.from, false, &app.output).await?;
-        let is_same = place == self::place(&self.to)?;
-        let scratch = if self.dry_run { scratch(&self.to)? } else { None };
+        let (from, to) = (parse(&self.from)?, parse(&self.to)?);
+        let (origin, destination) = (place(&from)?, place(&to)?);
+        let scratch = scratch(&to).filter(|_| self.dry_run);
+        let source = open(from, false, app).await?;
         let target = match &scratch {
-            _ if is_same => source.clone(),
+            _ if origin == destination => source.clone(),
             Some(path) => Store::open(path).await?,
-            None => open(&self.to, true, &app.output).await?,
+            None => open(to, true, app).await?,
         };
-        let done = self.migrate(&source, &target, place, app).await;
+        let done = self.migrate(&source, &target, origin, app).await;
         let closed = target.close().await.and(source.close().await);
         if let Some(path) = scratch {
             // It is only a place to look at what such a store can do; what is left of it harms nobody.
@@ -325,43 +325,44 @@ impl Teller {
     }
 }
 
-/// Whether a URL names a store on NATS servers.
-fn is_nats(url: &str) -> bool {
-    url.starts_with("nats://") || url.starts_with("tls://")
+fn parse(url: &str) -> Result<StoreUrl, Error> {
+    StoreUrl::parse(url).map_err(Error::Url)
 }
 
 /// Opens one of the two stores.
-async fn open(url: &str, create: bool, output: &Output) -> anyhow::Result<Store> {
-    if is_nats(url) {
-        let mut options = pleach_nats::NatsOptions::parse(url).map_err(Error::from)?;
-        if !url.contains("scans=") {
-            // A copy of a whole bucket in memory would be a limit to the size of buckets.
-            options.scans = pleach_nats::Scans::Direct;
+async fn open(url: StoreUrl, create: bool, app: &App) -> anyhow::Result<Store> {
+    match url {
+        StoreUrl::Nats(url) => {
+            let mut options = url.options().clone();
+            app.credentials().add_to(&mut options)?;
+            if !url.to_string().contains("scans=") {
+                // A copy of a whole bucket in memory would be a limit to the size of buckets.
+                options.scans = Scans::Direct;
+            }
+            Ok(Store::connect_nats(options).await?)
         }
-        let engine = pleach_nats::NatsEngine::connect(options).await.map_err(Error::from)?;
-        return Ok(Store::with_engine(Arc::new(engine)));
+        StoreUrl::File(path) if !create && !path.exists() => {
+            let problem = Problem::not_found(format!("there is no store at {}", path.display()));
+            Err(problem.help("name the store to be copied with --from").into())
+        }
+        url => {
+            let progress = Some(Opening::shown_on(&app.output));
+            Ok(Store::connect_with(url, OpenOptions { create, progress, ..OpenOptions::default() }).await?)
+        }
     }
-    if let (StoreUrl::File(path), false) = (StoreUrl::parse(url).map_err(Error::Url)?, create)
-        && !path.exists()
-    {
-        let problem = Problem::not_found(format!("there is no store at {}", path.display()));
-        return Err(problem.help("name the store to be copied with --from").into());
-    }
-    let options = OpenOptions { create, progress: Some(Opening::shown_on(output)), ..OpenOptions::default() };
-    Ok(Store::connect_with(url, options).await?)
 }
 
 /// Where a store is, in a form that is the same from every directory and has no secrets.
-fn place(url: &str) -> anyhow::Result<String> {
-    if is_nats(url) {
-        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        let rest = rest.split('?').next().unwrap_or_default();
-        let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-        return Ok(format!("{scheme}://{rest}"));
-    }
-    match StoreUrl::parse(url).map_err(Error::Url)? {
+fn place(url: &StoreUrl) -> anyhow::Result<String> {
+    match url {
         StoreUrl::File(path) => {
-            Ok(format!("file:{}", std::path::absolute(&path).unwrap_or(path).display()))
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            Ok(format!("file:{}", path.display()))
+        }
+        StoreUrl::Nats(url) => {
+            let NatsOptions { servers, domain, api_prefix, namespace, .. } = url.options();
+            let names = [domain.as_deref(), api_prefix.as_deref()].map(Option::unwrap_or_default).join("/");
+            Ok(format!("{}/{namespace}{}", servers.join(","), names.trim_end_matches('/')))
         }
         _ => {
             let problem = Problem::new(ErrorKind::Unsupported, "a store in memory is gone with the command");
@@ -371,15 +372,12 @@ fn place(url: &str) -> anyhow::Result<String> {
 }
 
 /// A directory for a store that shall only be looked at, if that at `url` is not there yet.
-fn scratch(url: &str) -> anyhow::Result<Option<PathBuf>> {
-    if is_nats(url) {
-        return Ok(None);
-    }
-    match StoreUrl::parse(url).map_err(Error::Url)? {
+fn scratch(url: &StoreUrl) -> Option<PathBuf> {
+    match url {
         StoreUrl::File(path) if !path.exists() => {
             let name = format!("pleach-dry-run-{}", std::process::id());
-            Ok(Some(std::env::temp_dir().join(name)))
+            Some(std::env::temp_dir().join(name))
         }
-        _ => Ok(None),
+        _ => None,
     }
 }

@@ -22,9 +22,11 @@ pub(crate) struct RebuildArgs {
     discard_old: bool,
 }
 
+const ON_SERVERS: &str = "there is no index to build: every command reads what the servers have";
+
 impl RebuildArgs {
     pub(crate) fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let (directory, place) = (app.directory()?, app.place());
+        let (directory, place) = (app.directory(ON_SERVERS)?, app.place());
         let options = RebuildOptions { discard_old: self.discard_old };
         let mut bar = Bar::new(&app.output);
         let report = inspect::rebuild(directory, options, &mut |at| bar.show(at)).map_err(Error::from)?;

@@ -24,9 +24,12 @@ pub(crate) struct SalvageArgs {
     to: PathBuf,
 }
 
+const ON_SERVERS: &str =
+    "a cluster mends itself from its other servers; copy what can be read with `pleach kv export`";
+
 impl SalvageArgs {
     pub(crate) fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let directory = app.directory()?;
+        let directory = app.directory(ON_SERVERS)?;
         if self.to.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
             let problem = Problem::invalid(format!("{} is not empty", self.to.display()));
             return Err(problem.help("name a directory that does not exist yet").into());

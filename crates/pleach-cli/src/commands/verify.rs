@@ -21,9 +21,11 @@ use crate::text::counted;
 )]
 pub(crate) struct VerifyArgs {}
 
+const ON_SERVERS: &str = "the servers check what they store themselves: see their logs, and `pleach kv bucket info BUCKET` for what is there";
+
 impl VerifyArgs {
     pub(crate) fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let (directory, place) = (app.directory()?, app.place());
+        let (directory, place) = (app.directory(ON_SERVERS)?, app.place());
         let mut bar = Bar::new(&app.output);
         let report = inspect::verify(directory, &mut |at| bar.show(at)).map_err(Error::from)?;
         drop(bar);

@@ -25,7 +25,8 @@ use crate::wait::{self, Interrupt, Waited};
                   goes on there. A change is acknowledged once it is printed; if a crash comes in between, it\n\
                   comes again. A new consumer begins with the oldest change that is kept, or where --from says.\n\n\
                   A `file:` store belongs to one process: while the watch runs, no other can write to it. What it\n\
-                  shows is what was committed before, and what expires meanwhile.\n\n\
+                  shows is what was committed before, and what expires meanwhile. On NATS it shows what everyone\n\
+                  commits, and goes on after the connection was lost.\n\n\
                   Examples:\n  pleach kv watch carts\n  pleach kv watch carts 'user.*' 'guest.>' --from latest\n  \
                   pleach --json kv watch carts --from 120 --count 10\n  pleach kv watch carts --from history --idle 1s\n  \
                   pleach --json kv watch orders --consumer mails --idle 1s"

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 /// A directory of its own, with a store in it once a command makes one.
 pub(crate) struct Given {
     directory: TempDir,
+    /// Where the store is, if it is not in the directory.
+    store: Option<String>,
 }
 
 /// What a command did.
@@ -22,7 +24,12 @@ pub(crate) struct Run {
 
 /// An empty directory.
 pub(crate) fn given_nothing() -> Given {
-    Given { directory: tempfile::tempdir().unwrap() }
+    Given { directory: tempfile::tempdir().unwrap(), store: None }
+}
+
+/// The same, with the store elsewhere.
+pub(crate) fn given_store(url: impl Into<String>) -> Given {
+    Given { store: Some(url.into()), ..given_nothing() }
 }
 
 /// A store with a bucket `b` that keeps five records a key, after these commands on it, such as `put a 1`.
@@ -46,6 +53,10 @@ impl Given {
         for variable in ["PLEACH_STORE", "NO_COLOR", "COLUMNS", "RUST_BACKTRACE"] {
             command.env_remove(variable);
         }
+        for variable in ["CREDS", "NKEY", "TOKEN", "USER", "PASSWORD"] {
+            command.env_remove(format!("PLEACH_NATS_{variable}"));
+        }
+        command.envs(self.store.iter().map(|url| ("PLEACH_STORE", url)));
         command
     }
 

@@ -54,6 +54,7 @@ fn help_is_what_it_was() {
         check(&format!("help {command}"), &by_option);
     }
     check("help exit-codes", &given.ok(&["help", "exit-codes"]));
+    check("help stores", &given.ok(&["help", "stores"]));
 }
 
 #[test]
@@ -84,6 +85,16 @@ fn errors_are_what_they_were() {
         "--store redis://localhost kv get b k",
         "--store ./data kv get b k",
         "--store file:nowhere kv get b k",
+        "--store nats://ann:hunter2 kv get b k",
+        "--store nats://localhost?colour=red kv get b k",
+        "--store nats://localhost status",
+        "--store nats://localhost doctor",
+        "--store nats://localhost verify",
+        "--store nats://localhost rebuild",
+        "--store nats://localhost salvage --to ./new",
+        "--store nats://localhost clean",
+        "--store nats://localhost --creds missing.creds kv get b k",
+        "--creds missing.creds kv get b k",
         "--json kv get b missing",
         "--json kv get b a..b",
     ] {
@@ -133,7 +144,7 @@ fn every_golden_file_is_of_a_command_that_exists() {
             assert!(["errors.txt", "status.txt", "doctor.txt"].contains(&&*name), "{name}");
             continue;
         };
-        if command != "-exit-codes" {
+        if !["-exit-codes", "-stores"].contains(&command) {
             has_help(&given, command);
         }
     }

@@ -1,7 +1,6 @@
 //! Buckets that are moved between directories and real NATS servers.
 
 use std::process::{Child, Command};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -132,9 +131,7 @@ fn a_migration_that_is_killed_again_and_again_copies_every_record_once() {
 }
 
 fn connect(server: &Server) -> Store {
-    let options = pleach_nats::NatsOptions::server(server.url());
-    let engine = pollster::block_on(pleach_nats::NatsEngine::connect(options)).unwrap();
-    Store::with_engine(Arc::new(engine))
+    pollster::block_on(Store::connect(server.url())).unwrap()
 }
 
 /// Writes until told to stop; returns how often it did.

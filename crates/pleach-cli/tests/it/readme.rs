@@ -6,7 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use pleach_nats_testing::Server;
+
 use crate::given::given_nothing;
+
+/// Where the README has a NATS server. A real one takes its place.
+const SERVER: &str = "nats://localhost";
 
 /// A command of a session, and what it shall print.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,8 +36,15 @@ fn run_sessions(text: &str) -> Result<(), String> {
     let paths =
         env::join_paths(binary.parent().map(PathBuf::from).into_iter().chain(env::split_paths(&paths)));
     let paths = paths.unwrap();
+    let server = text.contains(SERVER).then(Server::start);
     for Step { line, command, expected } in steps(text) {
         let mut shell = Command::new("sh");
+        let there = |text: &str| match &server {
+            Some(server) => text.replace(SERVER, &server.url()),
+            None => text.to_owned(),
+        };
+        let command = there(&command);
+        let expected: Vec<String> = expected.iter().map(|line| there(line)).collect();
         shell
             .args(["-c", &format!("exec 2>&1\n{command}")])
             .current_dir(directory.path())

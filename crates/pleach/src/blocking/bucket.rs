@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 use super::{Keys, Scan, Store, TypedBucket, Watch, block_on};
 use crate::codec::{KeyCodec, ValueCodec};
 use crate::{
-    BatchBuilder, BucketStatus, CacheOptions, CreateOptions, DeleteOptions, Error, IntoFilter, IntoKey,
-    IntoSelection, IntoValue, KeysOptions, Origin, PurgeOptions, PutOptions, ScanOptions, UpdateOptions,
-    WatchOptions, WriteError,
+    BatchBuilder, BucketStatus, CacheOptions, CreateOptions, DeleteOptions, Error, GetOptions, IntoFilter,
+    IntoKey, IntoSelection, IntoValue, KeysOptions, Origin, PurgeOptions, PutOptions, ScanOptions,
+    UpdateOptions, WatchOptions, WriteError,
 };
 
 /// The blocking form of [`Bucket`](crate::Bucket).
@@ -40,6 +40,11 @@ impl Bucket {
     /// See [`Bucket::get`](crate::Bucket::get).
     pub fn get(&self, key: impl IntoKey) -> Result<Option<Entry>, Error> {
         block_on(self.bucket.get(key))
+    }
+
+    /// See [`Bucket::get_with`](crate::Bucket::get_with).
+    pub fn get_with(&self, key: impl IntoKey, options: GetOptions) -> Result<Option<Entry>, Error> {
+        block_on(self.bucket.get_with(key, options))
     }
 
     /// See [`Bucket::get_at`](crate::Bucket::get_at).

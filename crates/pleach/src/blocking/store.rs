@@ -46,6 +46,24 @@ impl Store {
         block_on(crate::Store::connect_with(url, options)).map(Self::from)
     }
 
+    /// See [`Store::connect_nats`](crate::Store::connect_nats).
+    #[cfg(feature = "nats")]
+    pub fn connect_nats(options: crate::nats::NatsOptions) -> Result<Self, Error> {
+        block_on(crate::Store::connect_nats(options)).map(Self::from)
+    }
+
+    /// See [`Store::create_replica`](crate::Store::create_replica).
+    #[cfg(feature = "nats")]
+    pub fn create_replica(&self, bucket: impl IntoBucketName, stream: &str) -> Result<(), Error> {
+        block_on(self.store.create_replica(bucket, stream))
+    }
+
+    /// See [`Store::with_connection_origin`](crate::Store::with_connection_origin).
+    #[cfg(feature = "nats")]
+    pub fn with_connection_origin(&self, address: crate::OriginAddress) -> Result<Self, Error> {
+        self.store.with_connection_origin(address).map(Self::from)
+    }
+
     /// See [`Store::with_engine`](crate::Store::with_engine).
     pub fn with_engine(engine: Arc<dyn Engine>) -> Self {
         crate::Store::with_engine(engine).into()

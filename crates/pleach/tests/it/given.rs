@@ -39,6 +39,17 @@ impl Given {
         Self { store, clock, _directory: Some(directory) }
     }
 
+    /// On a server that all tests share. Its time passes by itself, whatever the clock here says.
+    #[cfg(feature = "nats")]
+    pub(crate) async fn on_nats() -> Self {
+        Self {
+            store: Store::connect_nats(crate::nats::options()).await.unwrap(),
+            clock: noon(),
+            #[cfg(feature = "embedded")]
+            _directory: None,
+        }
+    }
+
     /// A bucket that keeps five records of a key.
     pub(crate) async fn bucket(&self) -> Bucket {
         let config = pleach::BucketConfig { history: 5.try_into().unwrap(), ..Default::default() };

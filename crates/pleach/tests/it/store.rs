@@ -110,7 +110,7 @@ fn a_store_in_memory_is_connected_to_by_url() {
     crate::run(async {
         let store = Store::connect("mem:").await.unwrap();
         assert_eq!(store.capabilities().engine, Store::in_memory().capabilities().engine);
-        let error = Store::connect("nats://localhost").await.unwrap_err();
+        let error = Store::connect("redis://localhost").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("mem:"), "{error}");
         assert!(Store::connect(StoreUrl::Memory).await.is_ok());

@@ -224,8 +224,8 @@ impl Import {
     async fn find_or_create(&mut self, name: &BucketName, config: BucketConfig) -> anyhow::Result<()> {
         match self.store.bucket(name).await {
             Err(Error::Engine(EngineError::BucketNotFound { .. })) if self.create_buckets => {
-                self.store.create_bucket_with(name, config).await?;
-                Ok(())
+                let created = self.store.create_bucket_with(name, config).await;
+                created.map(|_| ()).map_err(|error| impossible(name, error))
             }
             Err(error @ Error::Engine(EngineError::BucketNotFound { .. })) => Err(missing(name, error)),
             found => Ok(found.map(|_| ())?),
@@ -287,6 +287,17 @@ impl Import {
         }
         app.output.confirm(&event, line)
     }
+}
+
+/// Another store may have kept the bucket in a way that this one cannot.
+fn impossible(name: &BucketName, error: Error) -> anyhow::Error {
+    if !matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Invalid) {
+        return error.into();
+    }
+    let problem = Problem::new(error.kind(), format!("bucket {name} cannot be as the input says"));
+    let help =
+        format!("create it as this store can keep it, with `pleach kv bucket add {name}`, and import again");
+    anyhow::Error::new(error).context(problem.help(help))
 }
 
 fn missing(name: &BucketName, error: Error) -> anyhow::Error {

@@ -17,9 +17,12 @@ pub(crate) struct Seen {
     pub(crate) status: Status,
 }
 
+/// What to do where there is no directory with figures.
+pub(super) const ON_SERVERS: &str = "see what is in it with `pleach kv bucket ls`, and ask the servers how they are, at their monitoring port";
+
 /// Looks at a store: from outside if someone has it open, else from inside.
 pub(crate) async fn look(app: &mut App) -> anyhow::Result<Seen> {
-    let directory = app.directory()?;
+    let directory = app.directory(ON_SERVERS)?;
     if holder(&directory).is_some() {
         return Ok(from_outside(&directory)?);
     }

@@ -69,7 +69,7 @@ fn object(seen: &Seen) -> serde_json::Value {
 
 /// Looks again and again: in place on a terminal, else in a line each time.
 fn watch(app: &mut App, interval: Duration, count: Option<u64>) -> anyhow::Result<()> {
-    let (directory, place) = (app.directory()?, app.place());
+    let (directory, place) = (app.directory(look::ON_SERVERS)?, app.place());
     let interrupt = Interrupt::catch()?;
     let in_place = app.output.is_terminal() && !app.output.is_json();
     if in_place {
