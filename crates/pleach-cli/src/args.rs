@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands::{
-    bucket, clean, compact, completions, consumer, doctor, export, get, help, history, import, ls, migrate, rebuild,
-    remove, revert, salvage, status, verify, watch, write,
+    bucket, clean, compact, completions, consumer, doctor, export, get, help, history, import, ls, migrate,
+    rebuild, remove, revert, salvage, status, verify, watch, write,
 };
 use crate::credentials::Credentials;
 use crate::output::{ColorChoice, Form, Output};

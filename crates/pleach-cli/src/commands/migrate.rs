@@ -28,16 +28,17 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 /// Copies buckets to another store, also while they are written to, and checks that nothing is missing
 #[derive(Args, Debug)]
 #[command(
-    after_help = "First says what the target cannot keep, and stops there unless that is accepted. Then copies every bucket\n\
-                  with its configuration, history, headers and remaining times to live, repeats what is changed meanwhile,\n\
-                  and compares both sides by a digest of all live keys. Revisions and times are new in the target.\n\n\
-                  How far it has come is kept in the target. Stopped or killed, it goes on with the same command, and once\n\
-                  it is done the same command compares once more.\n\n\
-                  To move without a long stop: run with --follow while programs go on writing. When the lag is near\n\
-                  0, stop the programs that write, end the command with Ctrl-C, and run it once more without\n\
-                  --follow: it repeats the rest and compares. Then start the programs on the new store. A store in\n\
-                  a directory belongs to one process, so nothing can write to it while this command reads it; a program\n\
-                  that must not stop for so long migrates it from within, with pleach::migrate.\n\n\
+    after_help = "First says what the target cannot keep, and stops there unless that is accepted. Then copies\n\
+                  every bucket with its configuration, history, headers and remaining times to live, repeats\n\
+                  what is changed meanwhile, and compares both sides by a digest of all live keys. Revisions\n\
+                  and times are new in the target.\n\n\
+                  How far it has come is kept in the target. Stopped or killed, it goes on with the same\n\
+                  command, and once it is done the same command compares once more.\n\n\
+                  To move without a long stop: run with --follow while programs go on writing. When the lag is\n\
+                  near 0, stop the programs that write, end the command with Ctrl-C, and run it once more\n\
+                  without --follow: it repeats the rest and compares. Then start the programs on the new store.\n\
+                  A store in a directory belongs to one process, so nothing can write to it while this command\n\
+                  reads it; a program that must not stop for so long migrates it with pleach::migrate itself.\n\n\
                   Examples:\n  \
                   pleach migrate --from file:./.pleach --to nats://localhost:4222 --dry-run\n  \
                   pleach migrate --from file:./.pleach --to nats://localhost:4222 --accept-loss\n  \
@@ -207,7 +208,8 @@ impl MigrateArgs {
             return Ok(());
         }
         output.flush()?;
-        let problem = Problem::new(ErrorKind::Unavailable, "the migration was stopped before it was complete");
+        let problem =
+            Problem::new(ErrorKind::Unavailable, "the migration was stopped before it was complete");
         Err(problem.help("do the same again: it goes on where it was").into())
     }
 }
@@ -255,7 +257,8 @@ fn print_plan(plan: &Plan, output: &mut Output) -> anyhow::Result<()> {
         "entries": plan.entries, "config": plan.config,
         "losses": objects(&plan.losses), "notes": objects(&plan.notes),
     });
-    let entries = plan.entries.map_or_else(String::new, |count| format!(", {}", counted(count, "entry", "entries")));
+    let entries =
+        plan.entries.map_or_else(String::new, |count| format!(", {}", counted(count, "entry", "entries")));
     let state = match plan.begun {
         Begun::No => "",
         Begun::Yes => ", goes on",

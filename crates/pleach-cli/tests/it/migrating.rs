@@ -44,9 +44,8 @@ fn check_migrated(line: &Value, keys: u64) {
 
 /// Writes many keys, each several times.
 fn fill(given: &Given, keys: usize, times: usize) {
-    let line = |n: usize| {
-        format!("{{\"v\":1,\"bucket\":\"b\",\"key\":\"k.{:05}\",\"value\":\"{n}\"}}\n", n % keys)
-    };
+    let line =
+        |n: usize| format!("{{\"v\":1,\"bucket\":\"b\",\"key\":\"k.{:05}\",\"value\":\"{n}\"}}\n", n % keys);
     given.file("dump", (0..keys * times).map(line).collect::<String>());
     given.ok(&["kv", "import", "dump"]);
 }
@@ -166,10 +165,7 @@ fn writers_go_on_until_the_cut_over_and_nothing_is_lost() {
     let server = Server::start();
     let store = connect(&server);
     let given = given_nothing();
-    let config = BucketConfig {
-        history: 3.try_into().unwrap(),
-        ..BucketConfig::plain(store.capabilities())
-    };
+    let config = BucketConfig { history: 3.try_into().unwrap(), ..BucketConfig::plain(store.capabilities()) };
     let bucket = pollster::block_on(store.create_bucket_with("b", config)).unwrap();
     for n in 0..500 {
         pollster::block_on(bucket.put(format!("w.{}", n % 100).as_str(), "old")).unwrap();
@@ -214,6 +210,21 @@ fn values_keep_their_time_on_servers() {
 }
 
 #[test]
+fn a_bucket_with_history_and_a_ttl_moves_to_servers_with_what_that_means_said() {
+    let server = Server::start();
+    let given = given_nothing();
+    given.ok(&["kv", "bucket", "add", "b", "--history", "3", "--ttl", "1h"]);
+    for value in ["1", "2"] {
+        given.ok(&["kv", "put", "b", "k", value]);
+    }
+    let lines = json_lines(&migrate(&given, FILE, &server.url(), &[]).ok());
+    let losses = lines[0]["losses"].as_array().unwrap();
+    assert!(losses.iter().any(|loss| loss["what"] == "remaining_ttl"), "{losses:?}");
+    check_migrated(lines.last().unwrap(), 1);
+    assert_eq!(given.json(&["--store", &server.url(), "kv", "history", "b", "k"]).len(), 2);
+}
+
+#[test]
 fn values_of_the_largest_size_move_and_larger_ones_are_named() {
     let server = Server::start_with(Settings { more: "max_payload: 262144", ..Settings::default() });
     let given = given_nothing();
@@ -250,7 +261,8 @@ fn servers_that_cannot_take_it_are_told_by_what_is_wrong() {
     assert!(run.stderr.contains("not permitted"), "{}", run.stderr);
     assert!(!run.stderr.contains("secret"), "{}", run.stderr);
 
-    let small = Server::start_with(Settings { jetstream: Some("max_file_store: 100000"), ..Settings::default() });
+    let small =
+        Server::start_with(Settings { jetstream: Some("max_file_store: 100000"), ..Settings::default() });
     fill(&given, 2000, 1);
     let url = format!("{}?patience=2", small.url());
     let run = migrate(&given, FILE, &url, &[]);

@@ -10,7 +10,7 @@ use pleach_engine::{
 
 use super::position::Phase;
 use super::window::{Window, copied};
-use super::{Migration, MigrateError};
+use super::{MigrateError, Migration};
 use crate::Error;
 
 /// Keys whose records are read at once, unless they may be large.
@@ -95,7 +95,9 @@ impl Migration {
         let records: Vec<&Entry> = at_first.filter(|entry| entry.op != Op::Expire).collect();
         // Where expiries cannot be given to values, one that has expired must not come back, nor one under it.
         let has_expired = |entry: &&Entry| entry.expires.is_some_and(|expires| expires <= self.source.now());
-        if records.iter().all(has_expired) || (!self.plan.keeps_expiry && records.last().is_none_or(has_expired)) {
+        if records.iter().all(has_expired)
+            || (!self.plan.keeps_expiry && records.last().is_none_or(has_expired))
+        {
             return Ok(Vec::new());
         }
         let there: Vec<&Entry> = there.iter().filter(|entry| entry.op != Op::Expire).collect();
@@ -157,7 +159,8 @@ impl Migration {
             let entry = change.entry;
             self.reached = entry.revision.next();
             ended = self.reached > self.markers_until;
-            let wanted = !entry.op.is_put() && !entry.key.is_reserved() && entry.revision <= self.markers_until;
+            let wanted =
+                !entry.op.is_put() && !entry.key.is_reserved() && entry.revision <= self.markers_until;
             if wanted && !window.has(&entry.key) {
                 let operations = self.missing(&entry.key).await?;
                 window.add(&entry.key, operations);

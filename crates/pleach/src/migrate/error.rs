@@ -13,7 +13,9 @@ pub enum MigrateError {
     Loss { bucket: BucketName, losses: Vec<Loss> },
     #[error("the value of {bucket}/{key} has {bytes} bytes, and the target takes at most {limit}")]
     ValueTooLarge { bucket: BucketName, key: Key, bytes: usize, limit: u32 },
-    #[error("{bucket}/{key} has an expiry of its own, and the target keeps those only in buckets without history")]
+    #[error(
+        "{bucket}/{key} has an expiry of its own, and the target keeps those only in buckets without history"
+    )]
     Expiring { bucket: BucketName, key: Key },
     #[error("changes of bucket {bucket} from revision {next} on are no longer kept: the oldest is {oldest}")]
     Behind { bucket: BucketName, next: Revision, oldest: Revision },

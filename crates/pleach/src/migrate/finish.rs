@@ -5,7 +5,7 @@ use pleach_engine::{ConsumerStart, Op, Revision, WatchEvent};
 use futures_util::StreamExt as _;
 
 use super::verify::{Comparison, Verified};
-use super::{Begun, Migration, MigrateError, Progress};
+use super::{Begun, MigrateError, Migration, Progress};
 use crate::Error;
 
 /// What a migration came to.
@@ -34,12 +34,8 @@ impl Migration {
         if is_late && self.plan.begun != Begun::Done {
             return Err(self.still_written());
         }
-        let comparison = Comparison {
-            source: &self.source,
-            target: &self.target,
-            plan: &self.plan,
-            reads: self.reads(),
-        };
+        let comparison =
+            Comparison { source: &self.source, target: &self.target, plan: &self.plan, reads: self.reads() };
         let compared = comparison.run().await;
         let is_quiet = self.is_quiet_since(newest).await?;
         let verified = match compared {

@@ -192,7 +192,8 @@ impl Migration {
     /// Writes operations with the position as it is then.
     async fn commit(&mut self, operations: Vec<Operation>) -> Result<(), Error> {
         self.position.records += operations.len() as u64;
-        self.position.bytes += operations.iter().map(|operation| window::bytes(operation) as u64).sum::<u64>();
+        self.position.bytes +=
+            operations.iter().map(|operation| window::bytes(operation) as u64).sum::<u64>();
         self.writer.commit(operations, &self.position).await
     }
 

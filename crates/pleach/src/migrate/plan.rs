@@ -219,7 +219,12 @@ fn fitting(
 fn weaker(source: &Capabilities, target: &Capabilities) -> Vec<Loss> {
     let mut notes = vec![Loss::new("revisions", "every record gets a new revision and a new time")];
     let promises = [
-        ("reads_own_writes", source.reads_own_writes, target.reads_own_writes, "a read may miss an own write"),
+        (
+            "reads_own_writes",
+            source.reads_own_writes,
+            target.reads_own_writes,
+            "a read may miss an own write",
+        ),
         (
             "linearizable_reads",
             source.linearizable_reads,
@@ -242,7 +247,10 @@ fn weaker(source: &Capabilities, target: &Capabilities) -> Vec<Loss> {
         less("ttl_resolution", format!("values expire up to {exactly} later"));
     }
     if target.batch_operations_max < source.batch_operations_max {
-        less("batch_operations_max", format!("a batch has at most {} operations", target.batch_operations_max));
+        less(
+            "batch_operations_max",
+            format!("a batch has at most {} operations", target.batch_operations_max),
+        );
     }
     if target.batch_bytes_max < source.batch_bytes_max {
         less("batch_bytes_max", format!("a batch has at most {} bytes", target.batch_bytes_max));

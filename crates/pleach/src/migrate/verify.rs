@@ -139,10 +139,16 @@ impl Comparison<'_> {
             return Err(different("it expires at another time"));
         }
         tally.add(key, &one, &other);
-        let surplus = (older > 0 && !is_newest_only).then(|| target.iter().rev().scan(0, |kept, entry| {
-            *kept += usize::from(lasts(&entry));
-            (*kept <= most).then_some(())
-        }).count());
+        let surplus = (older > 0 && !is_newest_only).then(|| {
+            target
+                .iter()
+                .rev()
+                .scan(0, |kept, entry| {
+                    *kept += usize::from(lasts(&entry));
+                    (*kept <= most).then_some(())
+                })
+                .count()
+        });
         Ok(surplus.and_then(|keep| NonZeroU8::new(u8::try_from(keep).ok()?)))
     }
 
@@ -158,9 +164,8 @@ impl Comparison<'_> {
     async fn check_extra(&self, key: &Key) -> Result<(), Error> {
         let records = self.source.engine().history(&self.plan.source.name, key).await?;
         let horizon = self.horizon();
-        let has_expired = |entry: &Entry| {
-            entry.op == Op::Expire || entry.expires.is_some_and(|expires| expires <= horizon)
-        };
+        let has_expired =
+            |entry: &Entry| entry.op == Op::Expire || entry.expires.is_some_and(|expires| expires <= horizon);
         match records.last() {
             Some(newest) if has_expired(newest) => Ok(()),
             _ => Err(self.different(key, "it is only there")),

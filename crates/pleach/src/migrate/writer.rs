@@ -28,10 +28,8 @@ impl Writer {
         let key = Key::parse_reserved(POSITION_KEY).map_err(Error::Key)?;
         let found = target.engine().read(bucket, &key, At::Latest).await?;
         let unreadable = || MigrateError::Position { bucket: bucket.clone() };
-        let position = found
-            .as_ref()
-            .map(|entry| Position::read(&entry.headers).ok_or_else(unreadable))
-            .transpose()?;
+        let position =
+            found.as_ref().map(|entry| Position::read(&entry.headers).ok_or_else(unreadable)).transpose()?;
         let run = RandomState::new().hash_one(POSITION_KEY);
         let (target, bucket, last) = (target.clone(), bucket.clone(), found.map(|entry| entry.revision));
         Ok((Self { target, bucket, key, run, step: 0, last }, position))

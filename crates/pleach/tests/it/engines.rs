@@ -214,5 +214,9 @@ fn shown_time(time: Duration) -> String {
 }
 
 fn shown_size(bytes: usize) -> String {
-    if bytes.is_multiple_of(1024 * 1024) { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+    if bytes.is_multiple_of(1024 * 1024) {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{} KiB", bytes >> 10)
+    }
 }

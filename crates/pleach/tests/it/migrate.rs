@@ -54,7 +54,10 @@ async fn migrate(source: &Store, target: &Store) -> Result<Finished, Error> {
 }
 
 /// What there is of some keys: operation, value and headers of every record.
-async fn content(store: &Store, keys: impl Iterator<Item = String>) -> Vec<(String, Vec<(Op, Vec<u8>, Headers)>)> {
+async fn content(
+    store: &Store,
+    keys: impl Iterator<Item = String>,
+) -> Vec<(String, Vec<(Op, Vec<u8>, Headers)>)> {
     let bucket = store.bucket("b").await.unwrap();
     let mut all = Vec::new();
     for key in keys {
@@ -159,6 +162,28 @@ fn what_is_written_meanwhile_arrives_and_a_migration_that_is_killed_goes_on() {
 }
 
 #[test]
+fn the_longest_batch_is_repeated_and_small_ones_stay_whole() {
+    run(async {
+        let (source, target) = (Store::in_memory(), Store::in_memory());
+        let bucket = source.create_bucket_with("b", history(2)).await.unwrap();
+        let mut migration = begin(&source, &target).await.unwrap();
+        catch_up(&mut migration, None).await.unwrap();
+        let mut batch = bucket.batch();
+        for key in 0..pleach::BATCH_OPERATIONS_MAX {
+            batch = batch.put(format!("k.{key}").as_str(), "1");
+        }
+        batch.commit().await.unwrap();
+        bucket.batch().put("pair.one", "1").put("pair.two", "1").commit().await.unwrap();
+        catch_up(&mut migration, None).await.unwrap();
+        let copy = target.bucket("b").await.unwrap();
+        let [one, two] =
+            ["pair.one", "pair.two"].map(|key| pollster::block_on(copy.get(key)).unwrap().unwrap());
+        assert_eq!((one.time, one.revision.next()), (two.time, two.revision), "they were committed together");
+        assert_eq!(migration.cut_over().await.unwrap().verified.records, 1002);
+    });
+}
+
+#[test]
 fn a_source_that_is_written_to_is_not_cut_over() {
     run(async {
         let (source, target) = (Store::in_memory(), Store::in_memory());
@@ -180,8 +205,7 @@ fn a_source_that_is_written_to_is_not_cut_over() {
 fn values_keep_the_time_they_have_left() {
     run(async {
         let clock = Arc::new(ManualClock::new(NOW));
-        let (source, target) =
-            (Store::in_memory_with(clock.clone()), Store::in_memory_with(clock.clone()));
+        let (source, target) = (Store::in_memory_with(clock.clone()), Store::in_memory_with(clock.clone()));
         let ttl = Some(Duration::from_secs(1000));
         let config = BucketConfig { ttl, ..history(2) };
         let bucket = source.create_bucket_with("b", config).await.unwrap();
@@ -305,8 +329,16 @@ fn consumers_move_along() {
         done.ack_up_to(revision).await.unwrap();
         let finished = migrate(&source, &target).await.unwrap();
         assert_eq!((finished.consumers_kept, finished.consumers_reset), (1, 1));
-        let names: Vec<String> =
-            target.bucket("b").await.unwrap().consumers().await.unwrap().iter().map(|one| one.info.name.to_string()).collect();
+        let names: Vec<String> = target
+            .bucket("b")
+            .await
+            .unwrap()
+            .consumers()
+            .await
+            .unwrap()
+            .iter()
+            .map(|one| one.info.name.to_string())
+            .collect();
         assert_eq!(names, ["done", "late"]);
     });
 }
