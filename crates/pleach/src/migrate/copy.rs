@@ -22,6 +22,9 @@ const READS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Changes that are taken up at once.
 const CHANGES_MAX: usize = 1000;
 
+/// A key, and what is to be written of it.
+type ToWrite = (Key, Vec<Operation>);
+
 /// Copying what was there when the migration began.
 impl Migration {
     /// Copies the next keys that are live.
@@ -70,9 +73,9 @@ impl Migration {
     }
 
     /// What is to be written of these keys.
-    async fn read_all(&self, keys: &[Key]) -> Result<Vec<(Key, Vec<Operation>)>, Error> {
+    async fn read_all(&self, keys: &[Key]) -> Result<Vec<ToWrite>, Error> {
         // Boxed one by one, since what closures return here would not count as `Send`.
-        let mut reads: Vec<BoxFuture<'_, Result<(Key, Vec<Operation>), Error>>> = Vec::new();
+        let mut reads: Vec<BoxFuture<'_, Result<ToWrite, Error>>> = Vec::new();
         for key in keys.iter().filter(|key| !key.is_reserved()) {
             reads.push(Box::pin(async move { Ok((key.clone(), self.missing(key).await?)) }));
         }

@@ -43,6 +43,9 @@ pub(super) struct Comparison<'a> {
     pub(super) reads: usize,
 }
 
+/// The records of a key in the source and in the target.
+type BothSides = (Vec<Entry>, Vec<Entry>);
+
 #[derive(Debug, Default)]
 struct Tally {
     keys: u64,
@@ -82,7 +85,7 @@ impl Comparison<'_> {
             if keys.is_empty() {
                 return Ok(tally.verified());
             }
-            let mut reads: Vec<BoxFuture<'_, Result<(Vec<Entry>, Vec<Entry>), EngineError>>> = Vec::new();
+            let mut reads: Vec<BoxFuture<'_, Result<BothSides, EngineError>>> = Vec::new();
             for key in &keys {
                 let (one, other) = (self.source.engine(), self.target.engine());
                 reads.push(Box::pin(try_join(one.history(from, key), other.history(to, key))));
@@ -107,9 +110,8 @@ impl Comparison<'_> {
         tally: &mut Tally,
     ) -> Result<Option<NonZeroU8>, Error> {
         let horizon = self.horizon();
-        let lasts = |entry: &&Entry| {
-            entry.op != Op::Expire && !entry.expires.is_some_and(|expires| expires <= horizon)
-        };
+        let lasts =
+            |entry: &&Entry| entry.op != Op::Expire && entry.expires.is_none_or(|expires| expires > horizon);
         let mut one: Vec<&Entry> = source.iter().filter(lasts).collect();
         let mut other: Vec<&Entry> = target.iter().filter(lasts).collect();
         // One that is about to expire, or has just done so.
