@@ -277,6 +277,31 @@ fn servers_that_cannot_take_it_are_told_by_what_is_wrong() {
 }
 
 #[test]
+fn changes_that_the_source_has_dropped_are_missed_and_said() {
+    let given = given_nothing();
+    given.ok(&["kv", "bucket", "add", "b", "--feed-time", "1s", "--feed-bytes", "1"]);
+    given.ok(&["kv", "put", "b", "k", "1"]);
+    let arguments = ["--json", "migrate", "--from", FILE, "--to", "file:copy"];
+    let following = given.start(&[&arguments[..], &["--follow"]].concat());
+    thread::sleep(Duration::from_secs(3));
+    interrupt(&following);
+    let stopped = last_line(following.wait_with_output().unwrap().into());
+    assert_eq!((&stopped["event"], &stopped["following"]), (&"stopped".into(), &1.into()));
+    let line = |n: usize| {
+        let value = "x".repeat(300);
+        format!("{{\"v\":1,\"bucket\":\"b\",\"key\":\"k.{}\",\"value\":\"{value}\"}}\n", n % 3)
+    };
+    given.file("dump", (0..30_000).map(line).collect::<String>());
+    given.ok(&["kv", "import", "dump"]);
+    // The feed keeps a second.
+    thread::sleep(Duration::from_millis(1200));
+    given.ok(&["clean"]);
+    let run = given.run(&arguments);
+    assert_eq!(run.code, 5, "{}", run.stderr);
+    assert!(run.stderr.contains("no longer kept") && run.stderr.contains("--feed-time"), "{}", run.stderr);
+}
+
+#[test]
 fn a_bucket_that_is_there_already_is_left_alone() {
     let given = given("put a 1");
     given.ok(&["--store", "file:other", "kv", "bucket", "add", "b"]);

@@ -205,7 +205,9 @@ fn a_source_that_is_written_to_is_not_cut_over() {
 fn values_keep_the_time_they_have_left() {
     run(async {
         let clock = Arc::new(ManualClock::new(NOW));
-        let (source, target) = (Store::in_memory_with(clock.clone()), Store::in_memory_with(clock.clone()));
+        let store =
+            |clock: &Arc<ManualClock>| Store::in_memory_with(Arc::clone(clock) as Arc<dyn pleach::Clock>);
+        let (source, target) = (store(&clock), store(&clock));
         let ttl = Some(Duration::from_secs(1000));
         let config = BucketConfig { ttl, ..history(2) };
         let bucket = source.create_bucket_with("b", config).await.unwrap();
