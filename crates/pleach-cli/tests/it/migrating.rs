@@ -289,7 +289,7 @@ fn changes_that_the_source_has_dropped_are_missed_and_said() {
     assert_eq!((&stopped["event"], &stopped["following"]), (&"stopped".into(), &1.into()));
     let line = |n: usize| {
         let value = "x".repeat(300);
-        format!("{{\"v\":1,\"bucket\":\"b\",\"key\":\"k.{}\",\"value\":\"{value}\"}}\n", n % 3)
+        format!("{{\"v\":1,\"bucket\":\"b\",\"key\":\"k.{}\",\"value\":\"{value}\"}}\n", n % 300)
     };
     given.file("dump", (0..30_000).map(line).collect::<String>());
     given.ok(&["kv", "import", "dump"]);
