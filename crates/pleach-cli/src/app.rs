@@ -28,6 +28,11 @@ impl App {
         Self { url, credentials, store: None, output }
     }
 
+    /// Who we are to servers, as far as the command line says.
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
     /// Works on the store at `url`, if one is named.
     pub(crate) fn name_store(&mut self, url: Option<&str>) {
         if let Some(url) = url.filter(|url| !url.is_empty()) {

@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands::{
-    bucket, clean, compact, completions, consumer, doctor, export, get, help, history, import, ls, rebuild,
-    remove, revert, salvage, status, verify, watch, write,
+    bucket, clean, compact, completions, consumer, doctor, export, get, help, history, import, ls, migrate,
+    rebuild, remove, revert, salvage, status, verify, watch, write,
 };
 use crate::credentials::Credentials;
 use crate::output::{ColorChoice, Form, Output};
@@ -89,6 +89,7 @@ pub(crate) enum Command {
     Rebuild(rebuild::RebuildArgs),
     Salvage(salvage::SalvageArgs),
     Clean(clean::CleanArgs),
+    Migrate(migrate::MigrateArgs),
     Completions(completions::CompletionsArgs),
     Help(help::HelpArgs),
 }
@@ -131,6 +132,7 @@ impl Command {
             Self::Rebuild(args) => args.run(app),
             Self::Salvage(args) => args.run(app),
             Self::Clean(args) => args.run(app),
+            Self::Migrate(args) => args.run(app).await,
             Self::Completions(args) => args.run(app),
             Self::Help(args) => args.run(app),
         }

@@ -31,7 +31,8 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    fn has_come(&self) -> bool {
+    /// Whether someone has asked to stop.
+    pub(crate) fn has_come(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }

@@ -4,6 +4,7 @@ use pleach_engine::{
 };
 
 use crate::codec::CodecError;
+use crate::migrate::MigrateError;
 use crate::projection::ProjectionError;
 use crate::url::InvalidUrl;
 
@@ -100,6 +101,9 @@ pub enum Error {
     /// A projection cannot go on.
     #[error(transparent)]
     Projection(#[from] ProjectionError),
+    /// A migration cannot begin, or go on.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
     /// What the engine could not do.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -119,6 +123,7 @@ impl Error {
             Self::CacheFull { .. } | Self::NoThread { .. } => ErrorKind::Unavailable,
             Self::ConsumerBehind { .. } => ErrorKind::Compacted,
             Self::Projection(error) => error.kind(),
+            Self::Migrate(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
@@ -142,6 +147,7 @@ impl Error {
                 "what it has missed is gone: read the latest values, then reset it: pleach consumer reset"
             }
             Self::Projection(error) => error.help(),
+            Self::Migrate(error) => error.help(),
             Self::Engine(error) => error.help(),
         }
     }

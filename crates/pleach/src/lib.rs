@@ -39,6 +39,7 @@
 //! - [`PutOptions::ttl`] and [`BucketConfig::ttl`] let entries expire;
 //! - [`Bucket::typed`] and [`codec`] store your own types under any key;
 //! - [`Bucket::cached`] keeps a bucket in memory, for reads that ask nobody;
+//! - [`migrate`] moves buckets to another store while they are in use;
 //! - [`blocking`] is all of it without async; the async form runs on any runtime;
 //! - [`cookbook`] has whole small programs.
 //!
@@ -67,6 +68,7 @@ mod embedded;
 mod error;
 #[cfg(feature = "embedded")]
 pub mod inspect;
+pub mod migrate;
 #[cfg(feature = "nats")]
 pub mod nats;
 mod options;

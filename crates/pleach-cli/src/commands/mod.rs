@@ -12,6 +12,7 @@ pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod ls;
+pub(crate) mod migrate;
 pub(crate) mod rebuild;
 pub(crate) mod remove;
 pub(crate) mod revert;

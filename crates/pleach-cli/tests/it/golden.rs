@@ -42,6 +42,7 @@ fn help_is_what_it_was() {
         "clean",
         "rebuild",
         "salvage",
+        "migrate",
         "completions",
         "help",
     ] {

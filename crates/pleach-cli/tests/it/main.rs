@@ -11,6 +11,7 @@ mod health;
 mod import_killed;
 mod inspecting;
 mod listing;
+mod migrating;
 mod nats;
 mod output;
 mod processes;

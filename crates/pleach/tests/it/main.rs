@@ -10,6 +10,8 @@ mod consumer;
 mod engines;
 mod frail;
 mod given;
+#[cfg(feature = "embedded")]
+mod migrate;
 #[cfg(feature = "nats")]
 mod nats;
 mod projection;
