@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-/// A figure that is measured: a row of the table. All are rates.
+/// A figure that is measured: a row of the table. All are rates. Those before the first list are measured without an ordered
+/// copy, which follows every change once it is there.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
@@ -15,11 +16,12 @@ pub(crate) enum NatsRow {
     Batch,
     List,
     Page,
+    FollowedPut64,
     FanOut,
 }
 
 impl NatsRow {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Put1,
         Self::Put64,
         Self::Get1,
@@ -29,6 +31,7 @@ impl NatsRow {
         Self::Batch,
         Self::List,
         Self::Page,
+        Self::FollowedPut64,
         Self::FanOut,
     ];
 
@@ -44,8 +47,14 @@ impl NatsRow {
             Self::Batch => "entries in batches of 100",
             Self::List => "list a prefix of 1,000 keys",
             Self::Page => "ordered page of 100",
+            Self::FollowedPut64 => "put, 64 callers, into an ordered copy",
             Self::FanOut => "changes to 100 watchers",
         }
+    }
+
+    /// Whether Pleach keeps an ordered copy for it.
+    pub(crate) const fn needs_copy(self) -> bool {
+        matches!(self, Self::List | Self::Page | Self::FollowedPut64)
     }
 
     /// How many times faster than the plain client it shall be at least.

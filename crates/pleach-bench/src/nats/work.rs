@@ -69,7 +69,7 @@ impl<C: Client> Work<C> {
     pub(super) async fn measure(&self, row: NatsRow) -> Result<f64> {
         match row {
             NatsRow::Put1 => self.many(1, Self::puts).await,
-            NatsRow::Put64 => self.many(CALLERS, Self::puts).await,
+            NatsRow::Put64 | NatsRow::FollowedPut64 => self.many(CALLERS, Self::puts).await,
             NatsRow::Get1 => self.many(1, Self::gets).await,
             NatsRow::Get64 => self.many(CALLERS, Self::gets).await,
             NatsRow::Update1 => self.many(1, Self::updates).await,
