@@ -131,15 +131,14 @@ impl Shared {
     }
 
     /// From the one server that has the bucket. A mirror may have answered instead, which may be behind: it says so
-    /// with what it has, and mirrors of ours do not answer for their bucket.
+    /// with what it has. Whoever has nothing does not say who it is, so that is asked of the leader again.
     async fn newest_alone(&self, bucket: &Bucket, key: &Key) -> Result<Option<Record>, EngineError> {
         let record = self.newest_anywhere(bucket, key).await?;
-        match &record {
-            Some(found) if found.said(header::STREAM) != Some(&bucket.names.stream) => {
-                self.newest_at_leader(bucket, key).await
-            }
-            _ => Ok(record),
+        let is_own = |found: &Record| found.said(header::STREAM) == Some(&bucket.names.stream);
+        if record.as_ref().is_some_and(is_own) {
+            return Ok(record);
         }
+        self.newest_at_leader(bucket, key).await
     }
 
     /// From whoever answers first.

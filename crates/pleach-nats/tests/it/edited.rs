@@ -108,7 +108,6 @@ async fn a_mirror_that_answers_for_its_bucket_hides_nothing_we_wrote() {
     let context = context().await;
     // Every client makes its mirrors so that they answer reads of the bucket too.
     mirror(&context, &options).await;
-    tokio::time::sleep(KNOWN_FOR).await;
     for round in 0..500 {
         let at = format!("k{round}");
         for _ in 0..2 {
