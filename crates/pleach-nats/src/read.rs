@@ -145,11 +145,15 @@ impl Shared {
     async fn newest_anywhere(&self, bucket: &Bucket, key: &Key) -> Result<Option<Record>, EngineError> {
         let rest = format!("DIRECT.GET.{}.{}", bucket.names.stream, bucket.names.subject(key));
         let subject = self.api.subject(&rest);
-        let message = self.in_bucket(bucket, "read", || self.ask_one(subject.clone())).await?;
-        Ok(message)
+        self.in_bucket(bucket, "read", || self.ask_one(bucket, key, subject.clone())).await
     }
 
-    async fn ask_one(&self, subject: String) -> Result<Option<Record>, ApiError> {
+    async fn ask_one(&self, bucket: &Bucket, key: &Key, subject: String) -> Result<Option<Record>, ApiError> {
+        // It may have turned out while nobody answered that only the leader does.
+        if !bucket.settings().is_direct {
+            let asked = json!({ "last_by_subj": bucket.names.subject(key) });
+            return self.api.message(&bucket.names.stream, &asked).await;
+        }
         let message = self.api.ask(subject, Bytes::new()).await?;
         match message.status {
             None => Record::from_message(message).map(Some),
