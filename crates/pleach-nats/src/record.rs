@@ -1,4 +1,4 @@
-use async_nats::HeaderMap;
+use async_nats::{HeaderMap, HeaderName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -190,7 +190,7 @@ pub(crate) fn message(operation: &Operation, config: &BucketConfig, now: Timesta
             headers.insert(name, value);
         }
     }
-    headers.insert(header::COMMITTED, now.as_micros().to_string());
+    headers.insert(HeaderName::from_static(header::COMMITTED), now.as_micros().to_string());
     let payload = match &operation.action {
         Action::Put { value, expiry } => {
             if let Some(moment) = expiry.moment(now) {

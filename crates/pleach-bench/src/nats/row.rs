@@ -13,7 +13,8 @@ pub(crate) enum NatsRow {
     Get64,
     Update1,
     Update64,
-    Batch,
+    Batch100,
+    Batch1000,
     List,
     Page,
     FollowedPut64,
@@ -21,14 +22,15 @@ pub(crate) enum NatsRow {
 }
 
 impl NatsRow {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Put1,
         Self::Put64,
         Self::Get1,
         Self::Get64,
         Self::Update1,
         Self::Update64,
-        Self::Batch,
+        Self::Batch100,
+        Self::Batch1000,
         Self::List,
         Self::Page,
         Self::FollowedPut64,
@@ -44,7 +46,8 @@ impl NatsRow {
             Self::Get64 => "get, 64 callers",
             Self::Update1 => "compare-and-set, 1 caller",
             Self::Update64 => "compare-and-set, 64 callers",
-            Self::Batch => "entries in batches of 100",
+            Self::Batch100 => "entries in batches of 100",
+            Self::Batch1000 => "entries in batches of 1,000",
             Self::List => "list a prefix of 1,000 keys",
             Self::Page => "ordered page of 100",
             Self::FollowedPut64 => "put, 64 callers, into an ordered copy",

@@ -19,9 +19,6 @@ const CALLERS: u64 = 64;
 /// Keys that a prefix has.
 const PREFIX_KEYS: u64 = 1000;
 
-/// Entries of a batch.
-const BATCH_ENTRIES: u64 = 100;
-
 /// Entries of a page.
 const PAGE_ENTRIES: usize = 100;
 
@@ -74,7 +71,8 @@ impl<C: Client> Work<C> {
             NatsRow::Get64 => self.many(CALLERS, Self::gets).await,
             NatsRow::Update1 => self.many(1, Self::updates).await,
             NatsRow::Update64 => self.many(CALLERS, Self::updates).await,
-            NatsRow::Batch => self.many(1, Self::batches).await,
+            NatsRow::Batch100 => self.many(1, |work, caller| work.batches(caller, 100)).await,
+            NatsRow::Batch1000 => self.many(1, |work, caller| work.batches(caller, 1000)).await,
             NatsRow::List => self.many(1, Self::lists).await,
             NatsRow::Page => self.many(1, Self::pages).await,
             NatsRow::FanOut => self.fan_out().await,
@@ -140,18 +138,18 @@ impl<C: Client> Work<C> {
         }
     }
 
-    async fn batches(self, mut caller: Caller) -> Result<()> {
+    async fn batches(self, mut caller: Caller, entries: u64) -> Result<()> {
         loop {
-            let first = caller.random.below(self.keys - BATCH_ENTRIES);
+            let first = caller.random.below(self.keys - entries);
             let version = caller.random.next();
-            let records = (first..first + BATCH_ENTRIES).map(|index| self.record(index, version)).collect();
+            let records = (first..first + entries).map(|index| self.record(index, version)).collect();
             self.client.batch(records).await?;
             if self.check {
-                let last = KeyText::of(first + BATCH_ENTRIES - 1);
+                let last = KeyText::of(first + entries - 1);
                 let (_, found) = self.client.get(last.as_str()).await?.context("a key is missing")?;
-                ensure!(found == self.record(first + BATCH_ENTRIES - 1, version).1, "a batch is not there");
+                ensure!(found == self.record(first + entries - 1, version).1, "a batch is not there");
             }
-            if caller.is_over(BATCH_ENTRIES) {
+            if caller.is_over(entries) {
                 return Ok(());
             }
         }
