@@ -167,8 +167,8 @@ impl Follower {
         // A server that no longer leads may be behind for a moment. One that stays behind has lost what it acknowledged.
         self.set_back = if last + 1 < feed.next() { self.set_back + 1 } else { 0 };
         if self.set_back > SET_BACK_LOOKS {
+            shared.forget_because(&self.bucket.name, End::SetBack(last + 1));
             feed.end(End::SetBack(last + 1));
-            shared.forget(&self.bucket.name);
             return Ok(());
         }
         feed.hear(asked_on, (last, looked.messages.load(Ordering::Acquire)));
