@@ -70,7 +70,7 @@ impl Step {
         let (arguments, variable) = match &self.job {
             Job::Cargo(arguments, variable) => (arguments, variable),
             Job::Tidy => return tidy::run(root),
-            Job::Tools => return tools::install(),
+            Job::Tools => return tools::install(root),
         };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
@@ -113,6 +113,11 @@ fn steps(metadata: &Metadata) -> Vec<Step> {
         Step::cargo("bench tests", &format!("test --package {BENCH}")),
         // A small run checks every answer of every engine; its figures mean nothing.
         Step::cargo("bench", &format!("run --quiet --package {BENCH} -- --small")),
+        Step::cargo("bench on nats", &format!("run --quiet --package {BENCH} -- nats --small")),
+        Step::cargo(
+            "bench on a cluster",
+            &format!("run --quiet --package {BENCH} -- nats --small --cluster"),
+        ),
     ]);
     steps
 }
@@ -201,6 +206,7 @@ mod tests {
             "cargo clippy --package pleach-bench --all-targets -- -D warnings",
             "cargo test --package pleach-bench",
             "cargo run --quiet --package pleach-bench -- --small",
+            "cargo run --quiet --package pleach-bench -- nats --small",
             "cargo xtask tidy",
         ] {
             assert!(shown.iter().any(|step| step == command), "no step runs {command}");

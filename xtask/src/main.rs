@@ -21,7 +21,7 @@ Commands:
          doc tests, docs and tidy. Stops at the first failure.
   soak   Overwrites the same keys for a while, and shows whether space, memory and open
          files level off; see `cargo xtask soak --help`.
-  tools  Installs the programs that tests start, such as a NATS server.
+  tools  Installs the programs that tests start: a NATS server and other clients of it.
   tidy   The rules of the house: arrows between crates, sizes of files, licences,
          leftovers, machine paths, and paths that documents name.
   sim    Random histories of the embedded engine on a machine that fails, in a release build.
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let done = match arguments.as_slice() {
         ["ci"] => ci::run(&root()),
         ["soak", arguments @ ..] => soak::run(&root(), arguments),
-        ["tools"] => tools::install(),
+        ["tools"] => tools::install(&root()),
         ["tidy"] => tidy::run(&root()),
         ["sim", arguments @ ..] => sim::run(&root(), arguments),
         ["help" | "--help" | "-h"] => {

@@ -1,27 +1,42 @@
 //! Programs that the tests start, besides what a Rust toolchain brings.
 
+mod clients;
 mod nats;
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 /// Programs, how each is asked whether it is there, and the packages of the system that they are in.
-const TOOLS: [(&str, &[&str], &str); 2] =
-    [("strace", &["--version"], "strace"), ("python3", &["-m", "pip", "--version"], "python3-pip")];
+const TOOLS: [(&str, &[&str], &str); 4] = [
+    ("strace", &["--version"], "strace"),
+    ("python3", &["-m", "pip", "--version"], "python3-pip"),
+    ("node", &["--version"], "nodejs"),
+    ("npm", &["--version"], "npm"),
+];
 
 /// The command that does by hand what [`install`] does.
 pub(crate) fn shown() -> String {
-    format!("apt-get install -y {} && {}", TOOLS.map(|(.., package)| package).join(" "), nats::shown())
+    let packages = TOOLS.map(|(.., package)| package).join(" ");
+    format!("apt-get install -y {packages} && {} && {}", nats::shown(), clients::shown())
 }
 
 /// Installs what is missing.
 ///
 /// # Errors
 /// If something is missing afterwards: says which package to install.
-pub(crate) fn install() -> Result<()> {
+pub(crate) fn install(root: &Path) -> Result<()> {
     install_packages()?;
-    nats::install()
+    nats::install()?;
+    clients::install(root)
+}
+
+/// `tools` below the target directory, in which this program was built.
+fn directory() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let target = program.parent().and_then(Path::parent).context("this program is in no target directory")?;
+    Ok(target.join("tools"))
 }
 
 fn install_packages() -> Result<()> {

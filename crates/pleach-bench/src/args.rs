@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
 use crate::keys::KEYS_MAX;
+use crate::nats::NatsRow;
 use crate::peers::{EngineName, Layout};
 use crate::value::VALUE_BYTES_MIN;
 use crate::work::Work;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     },
     /// Measures how the costs of Pleach grow: with keys, buckets, watchers and the size of values
     Scale(ScaleArguments),
+    /// Measures Pleach on NATS side by side with the plain key-value client of async-nats, on one server
+    Nats(NatsArguments),
     /// What `reopen` starts and kills
     #[command(hide = true)]
     Tail(TailArguments),
@@ -97,6 +100,40 @@ pub(crate) struct ScaleArguments {
     /// Where the stores go [default: a temporary directory]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NatsArguments {
+    /// How many keys there are [default: 1,000,000; with --small 2,000]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(2000..=KEYS_MAX))]
+    pub(crate) keys: Option<u64>,
+    /// How long values are
+    #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = value_bytes)]
+    pub(crate) value: usize,
+    /// Three servers, each of which has every key, instead of one
+    #[arg(long)]
+    pub(crate) cluster: bool,
+    /// How long each measurement takes [default: 3, with --small 0.1]
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    pub(crate) seconds: Option<f64>,
+    /// How often each is repeated [default: 3, with --small 1]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=99))]
+    pub(crate) repeat: Option<u32>,
+    /// Which rows, by their names in the JSON, with commas between [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) rows: Vec<NatsRow>,
+    /// Gives Pleach threads of its own instead of those that the callers run on
+    #[arg(long)]
+    pub(crate) own_threads: bool,
+    /// Tiny sizes, and everything that is read is checked: to see that it works, not how fast
+    #[arg(long)]
+    pub(crate) small: bool,
+    /// Also writes all figures to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Also draws a chart of the ratios into this directory, as SVG
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) charts: Option<PathBuf>,
 }
 
 /// What the process that is killed writes.
@@ -190,6 +227,8 @@ mod tests {
             (&["--keys", "9999999999"], "9999999999 is not in"),
             (&["--table", "periodic"], "periodic"),
             (&["scale", "--seconds", "0"], "it must be from 0.01"),
+            (&["nats", "--keys", "1"], "1 is not in"),
+            (&["nats", "--rows", "sleep"], "sleep"),
         ] {
             let error = parse(arguments).unwrap_err();
             assert_eq!(error.exit_code(), 2);

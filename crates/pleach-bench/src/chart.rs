@@ -28,9 +28,11 @@ const STYLE: &str = "
     .label { text-anchor: end } .middle { text-anchor: middle }
     .grid { stroke: #d0d7de } .one { stroke: #24292f; stroke-width: 1.5 }
     .rocksdb { fill: #0969da } .fjall { fill: #1a7f37 } .redb { fill: #bc4c00 } .sqlite { fill: #8250df }
+    .nats { fill: #0969da }
     @media (prefers-color-scheme: dark) {
       text { fill: #e6edf3 } .small { fill: #9198a1 } .grid { stroke: #3d444d } .one { stroke: #e6edf3 }
       .rocksdb { fill: #4493f8 } .fjall { fill: #3fb950 } .redb { fill: #db6d28 } .sqlite { fill: #ab7df8 }
+      .nats { fill: #4493f8 }
     }";
 
 /// Draws a chart for every table and length of values; returns the names of the files.
@@ -50,49 +52,72 @@ pub(crate) fn draw_all(report: &Report, directory: &Path) -> Result<Vec<String>>
 }
 
 /// A bar: how many times better Pleach is.
-struct Bar {
-    engine: EngineName,
-    better: f64,
+pub(crate) struct Bar {
+    /// Which peer, as the style names it.
+    pub(crate) class: &'static str,
+    pub(crate) better: f64,
+}
+
+/// What a chart shows.
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    /// The peers, as the style names them and as people do.
+    pub(crate) peers: Vec<(&'static str, &'static str)>,
+    /// Rows and their bars.
+    pub(crate) groups: Vec<(&'static str, Vec<Bar>)>,
 }
 
 fn draw(report: &Report, layout: Layout, value_bytes: usize) -> Option<String> {
-    let groups: Vec<(Row, Vec<Bar>)> = Row::ALL
-        .into_iter()
-        .map(|row| (row, bars(report, layout, value_bytes, row)))
-        .filter(|(_, bars)| !bars.is_empty())
-        .collect();
-    let most =
-        groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.better.log2().abs()).fold(1.0, f64::max);
-    let scale = Scale { doublings: most.ceil() };
-    let bar_count: f64 = groups.iter().map(|(_, bars)| drawn(bars.len())).sum();
-    let height = TOP + bar_count * BAR + drawn(groups.len()) * GAP + BOTTOM;
-    if groups.is_empty() {
-        return None;
-    }
-    let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
-         <style>{STYLE}\n</style>\n"
-    );
-    let title = format!("{}, values of {}", layout_title(layout), length(value_bytes));
-    let _ = writeln!(text, "<title>{}</title>", escaped(&title));
-    let _ = writeln!(text, "<text class=\"title\" x=\"16\" y=\"28\">{}</text>", escaped(&title));
-    let about = "how many times better Pleach is, on a logarithmic scale: right of the line Pleach, left of it the peer";
-    let _ = writeln!(text, "<text class=\"small\" x=\"16\" y=\"47\">{about}</text>");
-    text += &legend(&report.engines(layout));
-    text += &grid(&scale, height);
-    let mut y = TOP;
-    for (row, bars) in &groups {
-        let middle = y + drawn(bars.len()) * BAR / 2.0 + 4.5;
-        let label = escaped(row.title());
-        let _ =
-            writeln!(text, "<text class=\"label\" x=\"{}\" y=\"{middle:.1}\">{label}</text>", LABELS - 12.0);
-        for bar in bars {
-            text += &scale.bar(bar, y);
-            y += BAR;
+    let groups = Row::ALL.into_iter().map(|row| (row.title(), bars(report, layout, value_bytes, row)));
+    let peers = report.engines(layout).into_iter().filter(|engine| *engine != EngineName::Pleach);
+    let chart = Chart {
+        title: format!("{}, values of {}", layout_title(layout), length(value_bytes)),
+        peers: peers.map(|engine| (class(engine), engine.title())).collect(),
+        groups: groups.filter(|(_, bars)| !bars.is_empty()).collect(),
+    };
+    chart.draw()
+}
+
+impl Chart {
+    /// The picture; none if there is nothing to show.
+    pub(crate) fn draw(&self) -> Option<String> {
+        let groups = &self.groups;
+        let most =
+            groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.better.log2().abs()).fold(1.0, f64::max);
+        let scale = Scale { doublings: most.ceil() };
+        let bar_count: f64 = groups.iter().map(|(_, bars)| drawn(bars.len())).sum();
+        let height = TOP + bar_count * BAR + drawn(groups.len()) * GAP + BOTTOM;
+        if groups.is_empty() {
+            return None;
         }
-        y += GAP;
+        let mut text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
+         <style>{STYLE}\n</style>\n"
+        );
+        let title = escaped(&self.title);
+        let _ = writeln!(text, "<title>{title}</title>");
+        let _ = writeln!(text, "<text class=\"title\" x=\"16\" y=\"28\">{title}</text>");
+        let about = "how many times better Pleach is, on a logarithmic scale: right of the line Pleach, left of it the peer";
+        let _ = writeln!(text, "<text class=\"small\" x=\"16\" y=\"47\">{about}</text>");
+        text += &legend(&self.peers);
+        text += &grid(&scale, height);
+        let mut y = TOP;
+        for (label, bars) in groups {
+            let middle = y + drawn(bars.len()) * BAR / 2.0 + 4.5;
+            let label = escaped(label);
+            let _ = writeln!(
+                text,
+                "<text class=\"label\" x=\"{}\" y=\"{middle:.1}\">{label}</text>",
+                LABELS - 12.0
+            );
+            for bar in bars {
+                text += &scale.bar(bar, y);
+                y += BAR;
+            }
+            y += GAP;
+        }
+        Some(text + "</svg>\n")
     }
-    Some(text + "</svg>\n")
 }
 
 fn bars(report: &Report, layout: Layout, value_bytes: usize, row: Row) -> Vec<Bar> {
@@ -100,7 +125,7 @@ fn bars(report: &Report, layout: Layout, value_bytes: usize, row: Row) -> Vec<Ba
     let bar = |engine| {
         let ratio = report.ratio(engine, layout, value_bytes, row).filter(|ratio| *ratio > 0.0)?;
         let better = if row.less_is_better() { 1.0 / ratio } else { ratio };
-        Some(Bar { engine, better })
+        Some(Bar { class: class(engine), better })
     };
     engines.filter_map(bar).collect()
 }
@@ -122,7 +147,7 @@ impl Scale {
     fn bar(&self, bar: &Bar, y: f64) -> String {
         let (one, end) = (self.x(1.0), self.x(bar.better));
         let (left, width) = (one.min(end), (one - end).abs().max(0.5));
-        let class = class(bar.engine);
+        let class = bar.class;
         let number =
             if bar.better >= 9.95 { format!("{:.0}×", bar.better) } else { format!("{:.2}×", bar.better) };
         let (anchor, x) = if end < one { ("end", end - 4.0) } else { ("start", end + 4.0) };
@@ -136,17 +161,15 @@ impl Scale {
     }
 }
 
-fn legend(engines: &[EngineName]) -> String {
+fn legend(peers: &[(&str, &str)]) -> String {
     let mut text = String::new();
     let mut x = 16.0;
-    for engine in engines.iter().filter(|engine| **engine != EngineName::Pleach) {
+    for (class, title) in peers {
         let _ = writeln!(
             text,
-            "<rect class=\"{}\" x=\"{x}\" y=\"60\" width=\"12\" height=\"12\" rx=\"2\"/>\n\
-             <text x=\"{}\" y=\"70.5\">{}</text>",
-            class(*engine),
+            "<rect class=\"{class}\" x=\"{x}\" y=\"60\" width=\"12\" height=\"12\" rx=\"2\"/>\n\
+             <text x=\"{}\" y=\"70.5\">{title}</text>",
             x + 17.0,
-            engine.title()
         );
         x += 95.0;
     }

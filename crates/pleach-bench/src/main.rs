@@ -9,6 +9,7 @@ mod drive;
 mod failure;
 mod keys;
 mod machine;
+mod nats;
 mod output;
 mod peers;
 mod process;
@@ -51,6 +52,7 @@ fn perform(cli: Cli) -> Result<(), Failure> {
             chart::draw_all(&Report::load(&file)?, &directory)?;
             Ok(())
         }
+        Some(Command::Nats(arguments)) => Ok(nats::run(&arguments)?),
         Some(Command::Scale(arguments)) => Ok(scale::run(&arguments)?),
         Some(Command::Tail(tail)) => Ok(work::reopen::write_tail_and_wait(&tail)?),
     }

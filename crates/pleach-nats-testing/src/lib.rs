@@ -4,7 +4,7 @@
 //! end with the value, or with the process that started them, however it ends. Single servers can be killed,
 //! stopped, continued and started again. [`Link`] is a way to a server that can be cut.
 //!
-//! The program is found by [`program`]: `cargo xtask ci` installs it, and `cargo xtask tools` does so alone.
+//! The program is found by [`program`], and what else tests need by [`tool`]: `cargo xtask ci` installs it, and `cargo xtask tools` does so alone.
 
 #![allow(clippy::panic, reason = "what tests need and do not get is a failed test, with a message")]
 
@@ -16,5 +16,5 @@ mod server;
 
 pub use cluster::Cluster;
 pub use link::Link;
-pub use program::{PROGRAM_VARIABLE, program};
+pub use program::{PROGRAM_VARIABLE, program, tool};
 pub use server::{Saved, Server, Settings};

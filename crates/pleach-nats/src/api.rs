@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use async_nats::{Client, HeaderMap, Message, Request};
+use async_nats::{Client, HeaderMap, Message, Request, Subject};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -212,10 +212,14 @@ impl Api {
     }
 
     async fn send(&self, subject: String, request: Request) -> Result<Message, ApiError> {
+        // One that is copied without its text.
+        let subject = Subject::from(subject);
         let answer = self.client.send_request(subject.clone(), request).await.map_err(ApiError::from);
         match answer {
             // It did not come because the question was never passed on.
-            Err(ApiError::Lost(_)) if self.denials.has(&subject) => Err(ApiError::Denied(subject)),
+            Err(ApiError::Lost(_)) if self.denials.has(&subject) => {
+                Err(ApiError::Denied(subject.to_string()))
+            }
             answer => answer,
         }
     }

@@ -168,8 +168,8 @@ impl Follower {
         let now = shared.clock.elapsed();
         self.set_back = (last + 1 < feed.next()).then(|| self.set_back.unwrap_or(now));
         if self.set_back.is_some_and(|since| now.saturating_sub(since) > SET_BACK_MAX) {
+            shared.forget_because(&self.bucket.name, End::SetBack(last + 1));
             feed.end(End::SetBack(last + 1));
-            shared.forget(&self.bucket.name);
             return Ok(());
         }
         feed.hear(asked_on, (last, looked.messages.load(Ordering::Acquire)));

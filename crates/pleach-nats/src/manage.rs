@@ -143,10 +143,15 @@ impl Shared {
 
     /// Takes note that a bucket is gone.
     pub(crate) fn forget(&self, name: &BucketName) {
+        self.forget_because(name, End::Gone);
+    }
+
+    /// Takes note that what is known of a bucket is no longer so. Who is told of the end by its feed must not find it here.
+    pub(crate) fn forget_because(&self, name: &BucketName, end: End) {
         let gone = self.buckets.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         if let Some(gone) = gone {
             if let Some(feed) = gone.running_feed() {
-                feed.end(End::Gone);
+                feed.end(end);
             }
             self.pages.lock().unwrap_or_else(PoisonError::into_inner).forget(gone.identity);
         }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use async_nats::HeaderMap;
+use async_nats::{HeaderMap, HeaderName};
 use bytes::Bytes;
 
 use pleach_engine::{EngineError, Operation, Timestamp};
@@ -133,9 +133,9 @@ impl Shared {
     fn part(&self, publication: &Publication<'_>, index: usize, operation: &Operation) -> (HeaderMap, Bytes) {
         let config = &publication.bucket.settings().config;
         let (mut headers, payload) = record::message(operation, config, publication.time);
-        headers.insert(header::MESSAGE_ID, message_id(publication.id, index));
+        headers.insert(HeaderName::from_static(header::MESSAGE_ID), message_id(publication.id, index));
         if let Some(Some(guard)) = publication.guards.get(index) {
-            headers.insert(header::EXPECTED, guard.to_string());
+            headers.insert(HeaderName::from_static(header::EXPECTED), guard.to_string());
         }
         (headers, payload)
     }

@@ -132,26 +132,29 @@ impl Shared {
     }
 
     /// From the one server that has the bucket. A mirror may have answered instead, which may be behind: it says so
-    /// with what it has, and mirrors of ours do not answer for their bucket.
+    /// with what it has. Whoever has nothing does not say who it is, so that is asked of the leader again.
     async fn newest_alone(&self, bucket: &Bucket, key: &Key) -> Result<Option<Record>, EngineError> {
         let record = self.newest_anywhere(bucket, key).await?;
-        match &record {
-            Some(found) if found.said(header::STREAM) != Some(&bucket.names.stream) => {
-                self.newest_at_leader(bucket, key).await
-            }
-            _ => Ok(record),
+        let is_own = |found: &Record| found.said(header::STREAM) == Some(&bucket.names.stream);
+        if record.as_ref().is_some_and(is_own) {
+            return Ok(record);
         }
+        self.newest_at_leader(bucket, key).await
     }
 
     /// From whoever answers first.
     async fn newest_anywhere(&self, bucket: &Bucket, key: &Key) -> Result<Option<Record>, EngineError> {
         let rest = format!("DIRECT.GET.{}.{}", bucket.names.stream, bucket.names.subject(key));
         let subject = self.api.subject(&rest);
-        let message = self.in_bucket(bucket, "read", || self.ask_one(subject.clone())).await?;
-        Ok(message)
+        self.in_bucket(bucket, "read", || self.ask_one(bucket, key, subject.clone())).await
     }
 
-    async fn ask_one(&self, subject: String) -> Result<Option<Record>, ApiError> {
+    async fn ask_one(&self, bucket: &Bucket, key: &Key, subject: String) -> Result<Option<Record>, ApiError> {
+        // It may have turned out while nobody answered that only the leader does.
+        if !bucket.settings().is_direct {
+            let asked = json!({ "last_by_subj": bucket.names.subject(key) });
+            return self.api.message(&bucket.names.stream, &asked).await;
+        }
         let message = self.api.ask(subject, Bytes::new()).await?;
         match message.status {
             None => Record::from_message(message).map(Some),

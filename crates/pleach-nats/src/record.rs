@@ -1,4 +1,4 @@
-use async_nats::HeaderMap;
+use async_nats::{HeaderMap, HeaderName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -85,19 +85,27 @@ impl StoredMessage {
 impl Record {
     /// The stored message that the server repeats or hands out, with where it is stored in its headers.
     pub(crate) fn from_message(message: async_nats::Message) -> Result<Self, ApiError> {
-        let headers = message.headers.as_ref();
-        let said =
-            |name: &str| headers.and_then(|headers| headers.get_last(name)).map(|value| value.as_str());
+        let (mut subject, mut sequence, mut time) = (None, None, None);
+        let mut headers = Vec::new();
+        // One pass: looking a header up makes a name of it each time.
+        for (name, values) in message.headers.iter().flat_map(HeaderMap::iter) {
+            let (name, Some(value)) = (AsRef::<str>::as_ref(name), values.last()) else { continue };
+            let value = value.as_str();
+            match name {
+                header::SUBJECT => subject = Some(value.to_owned()),
+                header::SEQUENCE => sequence = value.parse().ok(),
+                header::TIME => time = Some(moment(value)?),
+                _ => headers.push((name.to_owned(), value.to_owned())),
+            }
+        }
         let missing = |name: &str| ApiError::Malformed(format!("a message has no {name}"));
-        let subject = said(header::SUBJECT).ok_or_else(|| missing(header::SUBJECT))?.to_owned();
-        let sequence = said(header::SEQUENCE).and_then(|text| text.parse().ok());
-        let sequence = sequence.ok_or_else(|| missing(header::SEQUENCE))?;
-        let time = moment(said(header::TIME).ok_or_else(|| missing(header::TIME))?)?;
-        let pairs = headers.into_iter().flat_map(HeaderMap::iter);
-        let headers = pairs.filter_map(|(name, values)| {
-            Some((AsRef::<str>::as_ref(name).to_owned(), values.last()?.as_str().to_owned()))
-        });
-        Ok(Self { subject, sequence, time, headers: headers.collect(), payload: message.payload })
+        Ok(Self {
+            subject: subject.ok_or_else(|| missing(header::SUBJECT))?,
+            sequence: sequence.ok_or_else(|| missing(header::SEQUENCE))?,
+            time: time.ok_or_else(|| missing(header::TIME))?,
+            headers,
+            payload: message.payload,
+        })
     }
 
     pub(crate) fn said(&self, name: &str) -> Option<&str> {
@@ -182,7 +190,7 @@ pub(crate) fn message(operation: &Operation, config: &BucketConfig, now: Timesta
             headers.insert(name, value);
         }
     }
-    headers.insert(header::COMMITTED, now.as_micros().to_string());
+    headers.insert(HeaderName::from_static(header::COMMITTED), now.as_micros().to_string());
     let payload = match &operation.action {
         Action::Put { value, expiry } => {
             if let Some(moment) = expiry.moment(now) {

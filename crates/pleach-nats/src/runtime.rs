@@ -32,8 +32,19 @@ impl Background {
         Self { handle, runtime: Mutex::new(None) }
     }
 
-    /// The same future, which finds the timers it needs wherever it is polled.
-    pub(crate) fn run<F: Future>(&self, future: F) -> InBackground<F> {
+    /// Awaits a future that finds the timers it needs wherever it is polled. It stays where it is: whoever calls has boxed
+    /// all of this already.
+    pub(crate) async fn run<F: Future>(&self, future: F) -> F::Output {
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|context| {
+            let _timers = self.handle.enter();
+            future.as_mut().poll(context)
+        })
+        .await
+    }
+
+    /// The same as something that can be kept.
+    pub(crate) fn running<F: Future>(&self, future: F) -> InBackground<F> {
         InBackground { handle: self.handle.clone(), future: Box::pin(future) }
     }
 
@@ -62,9 +73,9 @@ impl<F: Future> Future for InBackground<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let handle = self.handle.clone();
+        let Self { handle, future } = &mut *self;
         let _timers = handle.enter();
-        self.future.as_mut().poll(context)
+        future.as_mut().poll(context)
     }
 }
 

@@ -48,7 +48,7 @@ impl Shared {
         watch.begin(last).await?;
         let background = Arc::clone(background);
         let events = stream::unfold(Some(watch), move |watch| {
-            background.run(async move {
+            background.running(async move {
                 let mut watch = watch?;
                 match watch.event().await {
                     Ok(event) => Some((Ok(event), Some(watch))),

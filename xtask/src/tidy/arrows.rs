@@ -10,7 +10,7 @@ const ALLOWED: [(&str, &[&str]); 8] = [
     ("pleach-nats-testing", &[]),
     ("pleach", &["pleach-engine", "pleach-embedded", "pleach-nats", "pleach-nats-testing"]),
     ("pleach-cli", &["pleach", "pleach-nats-testing"]),
-    ("pleach-bench", &["pleach", "pleach-embedded", "pleach-engine"]),
+    ("pleach-bench", &["pleach", "pleach-embedded", "pleach-engine", "pleach-nats", "pleach-nats-testing"]),
     ("xtask", &[]),
 ];
 

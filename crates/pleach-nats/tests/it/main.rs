@@ -11,6 +11,8 @@
 mod chaos;
 mod cluster;
 mod direct;
+mod edited;
+mod interop;
 mod native;
 mod refusals;
 mod resilience;

@@ -1,0 +1,180 @@
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context as _, Result};
+use async_nats::jetstream::kv;
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use pleach::{Bucket, KeyRange, Revision, ScanQuery, Selection, WatchOptions, WatchStart};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+
+use crate::keys::KeyText;
+
+/// Whose figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ClientName {
+    Pleach,
+    Plain,
+}
+
+impl ClientName {
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Pleach => "Pleach on NATS",
+            Self::Plain => "async-nats KV",
+        }
+    }
+}
+
+/// Keys with their values.
+pub(crate) type Records = Vec<(String, Bytes)>;
+
+/// What both clients can do, each in the best way that it has.
+pub(crate) trait Client: Clone + Send + Sync + 'static {
+    /// Puts a value; returns its revision.
+    fn put(&self, key: &str, value: Bytes) -> impl Future<Output = Result<u64>> + Send;
+    /// The value of a key and its revision.
+    fn get(&self, key: &str) -> impl Future<Output = Result<Option<(u64, Bytes)>>> + Send;
+    /// Puts a value if the key is at this revision; returns the new one.
+    fn update(&self, key: &str, value: Bytes, seen: u64) -> impl Future<Output = Result<u64>> + Send;
+    /// Puts values that belong together.
+    fn batch(&self, records: Vec<(KeyText, Bytes)>) -> impl Future<Output = Result<()>> + Send;
+    /// Puts values as quickly as it can.
+    fn load(&self, records: Vec<(KeyText, Bytes)>) -> impl Future<Output = Result<()>> + Send;
+    /// The entries whose keys begin with `prefix`, which ends with a dot, in the order of their keys.
+    fn list(&self, prefix: &str) -> impl Future<Output = Result<Records>> + Send;
+    /// The next `limit` entries after `key`, in the order of their keys.
+    fn page(&self, key: &str, limit: usize) -> impl Future<Output = Result<Records>> + Send;
+    /// Counts every change of the bucket from now on.
+    fn watch(&self, heard: Arc<AtomicU64>) -> impl Future<Output = Result<JoinHandle<()>>> + Send;
+}
+
+/// Pleach, through its library.
+#[derive(Clone, Debug)]
+pub(crate) struct Pleach(pub(crate) Bucket);
+
+impl Client for Pleach {
+    async fn put(&self, key: &str, value: Bytes) -> Result<u64> {
+        Ok(self.0.put(key, value).await?.get())
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<(u64, Bytes)>> {
+        Ok(self.0.get(key).await?.map(|entry| (entry.revision.get(), entry.value)))
+    }
+
+    async fn update(&self, key: &str, value: Bytes, seen: u64) -> Result<u64> {
+        Ok(self.0.update(key, value, Revision::new(seen)).await?.get())
+    }
+
+    async fn batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+        let batch = self.0.batch();
+        let batch = records.into_iter().fold(batch, |batch, (key, value)| batch.put(key.as_str(), value));
+        batch.commit().await?;
+        Ok(())
+    }
+
+    async fn load(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+        self.batch(records).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Records> {
+        let entries = self.0.scan(Selection::prefix(prefix))?.collect().await?;
+        Ok(entries.into_iter().map(|entry| (entry.key.to_string(), entry.value)).collect())
+    }
+
+    async fn page(&self, key: &str, limit: usize) -> Result<Records> {
+        let range = KeyRange { start: Bound::Excluded(key.as_bytes().to_vec()), end: Bound::Unbounded };
+        let query = ScanQuery { selection: Selection::range(range), limit, ..ScanQuery::default() };
+        let page = self.0.scan_page(query).await?;
+        Ok(page.entries.into_iter().map(|entry| (entry.key.to_string(), entry.value)).collect())
+    }
+
+    async fn watch(&self, heard: Arc<AtomicU64>) -> Result<JoinHandle<()>> {
+        let options = WatchOptions { start: WatchStart::Now, ..WatchOptions::default() };
+        let mut watch = self.0.watch_with(options).await?;
+        let count = async move {
+            while let Ok(Some(_)) = watch.next_change().await {
+                heard.fetch_add(1, Ordering::AcqRel);
+            }
+        };
+        Ok(tokio::runtime::Handle::current().spawn(count))
+    }
+}
+
+/// The key-value client of async-nats.
+#[derive(Clone, Debug)]
+pub(crate) struct Plain(pub(crate) kv::Store);
+
+impl Client for Plain {
+    async fn put(&self, key: &str, value: Bytes) -> Result<u64> {
+        Ok(self.0.put(key, value).await?)
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<(u64, Bytes)>> {
+        Ok(self.0.entry(key).await?.map(|entry| (entry.revision, entry.value)))
+    }
+
+    async fn update(&self, key: &str, value: Bytes, seen: u64) -> Result<u64> {
+        Ok(self.0.update(key, value, seen).await?)
+    }
+
+    /// One by one: it has nothing else.
+    async fn batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+        for (key, value) in records {
+            self.0.put(key.as_str(), value).await?;
+        }
+        Ok(())
+    }
+
+    async fn load(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+        try_join_all(
+            records.into_iter().map(|(key, value)| async move { self.put(key.as_str(), value).await }),
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// By a watch that ends when everything that was there has come: its list of keys has no filter.
+    async fn list(&self, prefix: &str) -> Result<Records> {
+        let mut watch = self.0.watch_with_history(format!("{prefix}>")).await?;
+        let mut records = Records::new();
+        while let Some(entry) = watch.next().await {
+            let entry = entry?;
+            if entry.operation == kv::Operation::Put {
+                records.push((entry.key, entry.value));
+            }
+            if entry.delta == 0 {
+                break;
+            }
+        }
+        records.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        Ok(records)
+    }
+
+    /// From a list of all keys, which come in the order in which they were written last.
+    async fn page(&self, key: &str, limit: usize) -> Result<Records> {
+        let mut keys: Vec<String> = self.0.keys().await?.try_collect().await?;
+        keys.retain(|listed| listed.as_str() > key);
+        keys.sort_unstable();
+        keys.truncate(limit);
+        let read = |key: String| async move {
+            let (_, value) = self.get(&key).await?.with_context(|| format!("{key} is gone"))?;
+            anyhow::Ok((key, value))
+        };
+        try_join_all(keys.into_iter().map(read)).await
+    }
+
+    async fn watch(&self, heard: Arc<AtomicU64>) -> Result<JoinHandle<()>> {
+        let mut watch = self.0.watch_all().await?;
+        let count = async move {
+            while let Some(Ok(_)) = watch.next().await {
+                heard.fetch_add(1, Ordering::AcqRel);
+            }
+        };
+        Ok(tokio::runtime::Handle::current().spawn(count))
+    }
+}

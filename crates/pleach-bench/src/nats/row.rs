@@ -1,0 +1,70 @@
+use serde::{Deserialize, Serialize};
+
+/// A figure that is measured: a row of the table. All are rates. Those before the first list are measured without an ordered
+/// copy, which follows every change once it is there.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NatsRow {
+    Put1,
+    Put64,
+    Get1,
+    Get64,
+    Update1,
+    Update64,
+    Batch100,
+    Batch1000,
+    List,
+    Page,
+    FollowedPut64,
+    FanOut,
+}
+
+impl NatsRow {
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Put1,
+        Self::Put64,
+        Self::Get1,
+        Self::Get64,
+        Self::Update1,
+        Self::Update64,
+        Self::Batch100,
+        Self::Batch1000,
+        Self::List,
+        Self::Page,
+        Self::FollowedPut64,
+        Self::FanOut,
+    ];
+
+    /// What it is called in tables and charts.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Put1 => "put, 1 caller",
+            Self::Put64 => "put, 64 callers",
+            Self::Get1 => "get, 1 caller",
+            Self::Get64 => "get, 64 callers",
+            Self::Update1 => "compare-and-set, 1 caller",
+            Self::Update64 => "compare-and-set, 64 callers",
+            Self::Batch100 => "entries in batches of 100",
+            Self::Batch1000 => "entries in batches of 1,000",
+            Self::List => "list a prefix of 1,000 keys",
+            Self::Page => "ordered page of 100",
+            Self::FollowedPut64 => "put, 64 callers, into an ordered copy",
+            Self::FanOut => "changes to 100 watchers",
+        }
+    }
+
+    /// Whether Pleach keeps an ordered copy for it.
+    pub(crate) const fn needs_copy(self) -> bool {
+        matches!(self, Self::List | Self::Page | Self::FollowedPut64)
+    }
+
+    /// How many times faster than the plain client it shall be at least.
+    pub(crate) const fn aim(self) -> f64 {
+        match self {
+            Self::List | Self::Page => 20.0,
+            _ => 0.9,
+        }
+    }
+}
