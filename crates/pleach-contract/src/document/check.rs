@@ -268,7 +268,7 @@ impl<'c> Parts<'c, '_> {
     }
 
     fn index(&mut self, index: &Index, path: &str) {
-        let source = self.source(&index.on, &child(path, "on"));
+        let source = self.source(&index.of, &child(path, "of"));
         let values = child(path, "values");
         for (segment, pointer) in &index.values {
             self.pointer(pointer, &child(&values, segment));
@@ -283,7 +283,7 @@ impl<'c> Parts<'c, '_> {
             if !index.values.contains_key(name) && !source.contains(&name) {
                 let message = format!(
                     "nothing says what the segment `{name}` is: the key of `{}` does not have it",
-                    index.on
+                    index.of
                 );
                 let fix = format!("add it to `values` with a JSON Pointer, such as `{name}: /{name}`");
                 self.check.problem(Code::KeySegment, key.clone(), message, fix);

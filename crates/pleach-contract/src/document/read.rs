@@ -219,14 +219,14 @@ fn access(node: &Node, path: &str, problems: &mut Problems) -> Option<Access> {
 
 fn index(node: &Node, path: &str, problems: &mut Problems) -> Option<Index> {
     let mut fields = Fields::of(node, path, problems)?;
-    let on = fields.text("on", "name the keyspace whose entries it finds");
+    let of = fields.text("of", "name the keyspace whose entries it finds");
     let key = fields.text("key", "add the form of its keys");
     let values = fields.map("values", fields::text);
     let unique = fields.flag("unique", false);
     let max_lag_ms = fields.number("maxLagMs", (0, TTL_MS_MAX)).unwrap_or(0);
     let description = fields.optional_text("description");
     fields.end();
-    Some(Index { on: on?, key: key?, values, unique, max_lag_ms, description })
+    Some(Index { of: of?, key: key?, values, unique, max_lag_ms, description })
 }
 
 fn relationship(node: &Node, path: &str, problems: &mut Problems) -> Option<Relationship> {

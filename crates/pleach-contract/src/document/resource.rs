@@ -199,7 +199,7 @@ pub struct Access {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Index {
     /// The keyspace whose entries it finds.
-    pub on: String,
+    pub of: String,
     /// The form of its keys. Segments of the keyspace's key keep their names.
     pub key: String,
     /// Where the other segments come from: a JSON Pointer into the value, by segment.

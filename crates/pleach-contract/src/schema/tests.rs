@@ -29,8 +29,8 @@ fn a_violation_names_both_places_and_says_what_is_wrong() {
     assert_eq!(
         told,
         [
-            ("/age", "/properties/age/minimum", "this must be at least 0"),
             ("", "/required", "the field `name` is missing"),
+            ("/age", "/properties/age/minimum", "this must be at least 0"),
         ]
     );
 }

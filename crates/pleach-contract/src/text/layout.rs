@@ -1,8 +1,10 @@
+use std::collections::BTreeMap;
+
 use super::{Field, Node, NodeKind, Notation, read, yaml};
-use crate::problem::Problems;
+use crate::problem::{Position, Problems};
 
 /// The fields of the format in the order in which they are laid out; others keep theirs, after these.
-const ORDER: [&str; 47] = [
+const ORDER: [&str; 46] = [
     "format",
     "id",
     "kind",
@@ -10,7 +12,6 @@ const ORDER: [&str; 47] = [
     "description",
     "docs",
     "purpose",
-    "on",
     "of",
     "from",
     "to",
@@ -63,17 +64,18 @@ const LINE_CHARS_MAX: usize = 72;
 pub fn format_text(bytes: &[u8], notation: Notation) -> Result<String, Problems> {
     let (node, problems) = read(bytes, notation);
     let Some(mut node) = node.filter(|_| !problems.has_errors()) else { return Err(problems) };
-    sort(&mut node, Place::Struct);
     let mut writer = Writer::default();
+    if notation == Notation::Yaml {
+        // Before fields move, as a comment is about what it stands beside or above.
+        writer.attach(yaml::comments(&String::from_utf8_lossy(bytes)), &node);
+    }
+    sort(&mut node, Place::Struct);
     match notation {
         Notation::Json => {
             writer.json(&node, 0);
             writer.text.push('\n');
         }
-        Notation::Yaml => {
-            writer.comments = yaml::comments(&String::from_utf8_lossy(bytes));
-            writer.yaml_document(&node);
-        }
+        Notation::Yaml => writer.yaml_document(&node),
     }
     Ok(writer.text)
 }
@@ -123,8 +125,10 @@ pub(super) struct Comment {
 #[derive(Default)]
 struct Writer {
     text: String,
-    /// Those that are not written yet, in order.
-    comments: Vec<Comment>,
+    /// Comments by the position of the field or item they are about: those above it, and the one beside it.
+    comments: BTreeMap<Position, (Vec<String>, String)>,
+    /// Those that are about nothing that follows.
+    last: Vec<String>,
 }
 
 impl Writer {
@@ -171,15 +175,13 @@ impl Writer {
                 self.text.push('\n');
             }
         }
-        for comment in std::mem::take(&mut self.comments) {
-            self.text.push_str(&comment.text);
-            self.text.push('\n');
-        }
+        let last = std::mem::take(&mut self.last);
+        self.lines(&last, 0);
     }
 
     fn fields(&mut self, fields: &[Field], depth: usize) {
         for Field { name, position, value } in fields {
-            let (above, beside) = self.comments_of(position.line);
+            let (above, beside) = self.comments.remove(position).unwrap_or_default();
             // The large parts of a contract stand apart.
             if depth == 0 && matches!(name.as_str(), "schemas" | "state" | "resources") {
                 self.text.push('\n');
@@ -194,7 +196,7 @@ impl Writer {
 
     fn items(&mut self, items: &[Node], depth: usize) {
         for item in items {
-            let (above, beside) = self.comments_of(item.position.line);
+            let (above, beside) = self.comments.remove(&item.position).unwrap_or_default();
             self.lines(&above, depth);
             self.indent(depth);
             self.text.push('-');
@@ -203,10 +205,10 @@ impl Writer {
     }
 
     /// Comments in lines of their own.
-    fn lines(&mut self, comments: &[Comment], depth: usize) {
+    fn lines(&mut self, comments: &[String], depth: usize) {
         for comment in comments {
             self.indent(depth);
-            self.text.push_str(&comment.text);
+            self.text.push_str(comment);
             self.text.push('\n');
         }
     }
@@ -214,7 +216,8 @@ impl Writer {
     /// Writes what stands after `name:` or `-`, with the end of its line.
     fn value(&mut self, value: &Node, depth: usize, beside: &str) {
         let beside = if beside.is_empty() { String::new() } else { format!(" {beside}") };
-        if let Some(line) = one_line(value, depth, |node| yaml_scalar(node, depth), false) {
+        let line = one_line(value, depth, |node| yaml_scalar(node, depth), false);
+        if let Some(line) = line.filter(|_| !self.is_commented(value)) {
             self.text.push_str(&format!(" {line}{beside}\n"));
             return;
         }
@@ -240,25 +243,56 @@ impl Writer {
         }
     }
 
-    /// Takes the comments above a line, and the one at the end of it.
-    fn comments_of(&mut self, line: usize) -> (Vec<Comment>, String) {
-        let mut above: Vec<Comment> = Vec::new();
-        let mut beside = String::new();
-        self.comments.retain(|comment| {
-            if comment.line < line {
-                above.push(comment.clone());
-            } else if comment.line == line && comment.trails {
-                beside.clone_from(&comment.text);
-            } else {
-                return true;
+    /// Gives each comment to the field or item that it stands beside, or else to the next one.
+    fn attach(&mut self, comments: Vec<Comment>, node: &Node) {
+        let mut positions = Vec::new();
+        collect(node, &mut positions);
+        for Comment { line, text, trails } in comments {
+            let next = positions.partition_point(|position| position.line < line);
+            match positions.get(next) {
+                None => self.last.push(text),
+                Some(position) => {
+                    let (above, beside) = self.comments.entry(*position).or_default();
+                    if trails && position.line == line && beside.is_empty() {
+                        *beside = text;
+                    } else {
+                        above.push(text);
+                    }
+                }
             }
-            false
-        });
-        (above, beside)
+        }
+    }
+
+    /// Whether a comment is about something inside a value.
+    fn is_commented(&self, node: &Node) -> bool {
+        let mut positions = Vec::new();
+        if !self.comments.is_empty() {
+            collect(node, &mut positions);
+        }
+        positions.iter().any(|position| self.comments.contains_key(position))
     }
 
     fn indent(&mut self, depth: usize) {
         self.text.extend(std::iter::repeat_n("  ", depth));
+    }
+}
+
+/// Where the fields and items inside a value begin, in the order of the text.
+fn collect(node: &Node, positions: &mut Vec<Position>) {
+    match &node.kind {
+        NodeKind::List(items) => {
+            for item in items {
+                positions.push(item.position);
+                collect(item, positions);
+            }
+        }
+        NodeKind::Object(fields) => {
+            for field in fields {
+                positions.push(field.position);
+                collect(&field.value, positions);
+            }
+        }
+        NodeKind::Null | NodeKind::Bool(_) | NodeKind::Number(_) | NodeKind::Text(_) => {}
     }
 }
 
