@@ -64,9 +64,9 @@ impl NewArgs {
         let template = self.template(io::stdin().is_terminal() && io::stderr().is_terminal())?;
         let text = template.text();
         let parsed = Contract::parse(text.as_bytes(), Notation::Yaml).map_err(|problems| {
-            let first = problems.list().first().map_or(String::new(), |problem| problem.message.clone());
-            let fix = problems.list().first().map_or(String::new(), |problem| problem.fix.clone());
-            Problem::invalid(first).help(fix)
+            let first = problems.list().first();
+            let (message, fix) = first.map_or(("it cannot be", ""), |first| (&*first.message, &*first.fix));
+            Problem::invalid(message).help(fix)
         })?;
         if printed {
             return app.output.bytes(text.as_bytes());

@@ -42,6 +42,24 @@ pub(super) fn contract(contract: &Contract, problems: &mut Problems) {
         check.tier(resource.tier, resource.ttl_ms, &path);
         Parts { check: &mut check, resource, alias, path }.all();
     }
+    check_used(contract, problems);
+}
+
+/// Only where everything else is right: a name that is misspelt elsewhere would make its schema look unused.
+fn check_used(contract: &Contract, problems: &mut Problems) {
+    if problems.has_errors() {
+        return;
+    }
+    let used = contract.used_schemas();
+    for name in contract.schemas.keys().filter(|name| !used.contains(name.as_str())) {
+        let message = format!("nothing refers to the schema `{name}`");
+        problems.push(Problem::new(
+            Code::SchemaUnused,
+            child("/schemas", name),
+            message,
+            "use it or remove it",
+        ));
+    }
 }
 
 fn check_schemas(contract: &Contract, problems: &mut Problems) {
@@ -50,7 +68,6 @@ fn check_schemas(contract: &Contract, problems: &mut Problems) {
         problems.push(Problem::new(Code::FieldRange, "/schemas", message, "cut the contract in two"));
         return;
     }
-    let used = contract.used_schemas();
     for (name, value) in &contract.schemas {
         let path = child("/schemas", name);
         let fits = name.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -61,10 +78,6 @@ fn check_schemas(contract: &Contract, problems: &mut Problems) {
             problems.push(Problem::new(Code::NameForm, path.clone(), message, fix));
         }
         schema::check(value, &path, problems);
-        if !used.contains(name.as_str()) {
-            let message = format!("nothing refers to the schema `{name}`");
-            problems.push(Problem::new(Code::SchemaUnused, path, message, "use it or remove it"));
-        }
     }
 }
 
