@@ -196,7 +196,7 @@ pub(super) fn report_type(node: &Node, path: &str, wanted: &str, problems: &mut 
 }
 
 /// The known word that is most like this one, if one is.
-pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+pub(crate) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     const WORD_CHARS_MAX: usize = 64;
     if word.len() > WORD_CHARS_MAX {
         return None;

@@ -2,7 +2,7 @@
 
 mod check;
 mod derived;
-mod fields;
+pub(crate) mod fields;
 mod read;
 mod resource;
 #[cfg(test)]

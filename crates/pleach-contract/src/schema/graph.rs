@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::document::fields::nearest;
 use crate::problem::{Code, Problem};
 use crate::text::{child, unescaped};
 
@@ -10,6 +11,9 @@ pub const SCHEMA_NODES_MAX: usize = 20_000;
 
 /// The most references of a schema.
 pub const SCHEMA_REFERENCES_MAX: usize = 1_000;
+
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
 /// The drafts that a schema may name.
 const DRAFTS: [&str; 2] =
@@ -128,6 +132,7 @@ impl Walk<'_> {
                 self.problems.push(Problem::new(Code::SchemaReference, place, message, fix));
             }
             "$schema" => self.draft(value, path, &place),
+            "type" => self.types(value, &place),
             _ => {
                 node.unevaluated |= keyword.starts_with("unevaluated");
                 let Some(applies) = applies(keyword) else { return };
@@ -143,6 +148,21 @@ impl Walk<'_> {
                     into.push(self.node(place));
                 }
             }
+        }
+    }
+
+    fn types(&mut self, value: &Value, place: &str) {
+        let words = match value {
+            Value::Array(words) => words.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        for word in words.iter().filter_map(Value::as_str).filter(|word| !TYPES.contains(word)) {
+            let fix = match nearest(word, TYPES.into_iter()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the types are: {}", TYPES.join(", ")),
+            };
+            let message = format!("there is no type `{word}`");
+            self.problems.push(Problem::new(Code::SchemaInvalid, place, message, fix));
         }
     }
 

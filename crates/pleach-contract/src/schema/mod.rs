@@ -33,12 +33,15 @@ pub(crate) fn check(schema: &Value, path: &str, problems: &mut Problems) {
 
 /// Compiles a schema, or says everything that is wrong with it; paths begin at the schema.
 fn compile(schema: &Value) -> Result<CompiledSchema, Vec<Problem>> {
-    let graph = Graph::of(schema)?;
+    let graph = Graph::of(schema);
+    // What was said in our words is not said again in those of the draft.
+    let mut problems = graph.as_ref().err().cloned().unwrap_or_default();
+    let more = against_its_draft(schema);
+    let is_new = |more: &Problem| !problems.iter().any(|problem| more.path.starts_with(&problem.path));
+    let more: Vec<Problem> = more.into_iter().filter(is_new).collect();
+    problems.extend(more);
+    let graph = graph.ok().filter(|_| problems.is_empty()).ok_or(problems)?;
     let budget = budget::Budget::of(&graph)?;
-    let problems = against_its_draft(schema);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
     let options = jsonschema::options()
         .with_draft(draft(schema))
         .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))

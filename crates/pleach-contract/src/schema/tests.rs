@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
+
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -71,6 +73,19 @@ fn schemas_that_are_none_are_told_with_their_place() {
     assert!(
         CompiledSchema::compile(&json!({"$schema": "https://json-schema.org/draft/2019-09/schema"})).is_ok()
     );
+}
+
+#[test]
+fn what_is_wrong_with_a_schema_comes_at_once_and_only_once() {
+    let schema = json!({"type": "objct", "minLength": -1, "properties": {"a": {"$ref": "other.json"}}});
+    let problems = CompiledSchema::compile(&schema).unwrap_err();
+    let mut found: Vec<_> = problems.list().iter().map(|problem| (&*problem.path, &*problem.fix)).collect();
+    found.sort_unstable();
+    assert_eq!(
+        found.iter().map(|(path, _)| *path).collect::<Vec<_>>(),
+        ["/minLength", "/properties/a/$ref", "/type"]
+    );
+    assert_eq!(found[2].1, "did you mean `object`?");
 }
 
 #[test]
