@@ -1,7 +1,7 @@
 use super::graph::{Graph, Node};
 use crate::problem::{Code, Problem};
 
-/// How many subschemas may look at one place of a value that is nested [`SHALLOW_DEPTH`] levels deep.
+/// How many subschemas may look at one place of a value that is nested four levels deep.
 pub const EVALUATIONS_MAX: u64 = 10_000;
 
 /// How deep a value may be nested.
