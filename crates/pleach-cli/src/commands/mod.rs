@@ -56,7 +56,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads `NAME=VALUE`.
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected NAME=VALUE".into()),

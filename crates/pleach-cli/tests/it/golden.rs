@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::contracts::given_contracts;
 use crate::given::{Given, given};
 use crate::health::given_figures;
 
@@ -36,6 +37,12 @@ fn help_is_what_it_was() {
         "consumer info",
         "consumer reset",
         "consumer rm",
+        "contract",
+        "contract new",
+        "contract check",
+        "contract digest",
+        "contract fmt",
+        "contract schema",
         "status",
         "doctor",
         "verify",
@@ -118,6 +125,30 @@ fn figures_are_shown_as_they_were() {
     check("doctor", &given.run(&["doctor"]).text().replace(&place, ""));
 }
 
+#[test]
+fn findings_about_contracts_are_what_they_were() {
+    let given = given_contracts();
+    let mut transcript = String::new();
+    for command in [
+        "contract check broken.yaml",
+        "contract check sound.yaml",
+        "contract check spare.yaml",
+        "contract check broken.yaml sound.yaml --format junit",
+        "contract check broken.yaml --format github",
+        "--json contract check sound.yaml",
+        "contract digest sound.yaml",
+        "contract digest broken.yaml",
+        "contract fmt --check sound.yaml",
+        "contract check gone.yaml",
+        "contract new acme.notes@v1 --kv notes --state drafts=map -o -",
+    ] {
+        let run = given.run(&command.split(' ').collect::<Vec<_>>());
+        transcript +=
+            &format!("$ pleach {command}\n{}{}[exit code {}]\n\n", run.text(), run.stderr, run.code);
+    }
+    check("contract", &transcript);
+}
+
 /// Compares `text` with the golden file of this name, or writes that.
 fn check(name: &str, text: &str) {
     let file = format!("{}.txt", name.trim().replace(' ', "-"));
@@ -141,7 +172,7 @@ fn every_golden_file_is_of_a_command_that_exists() {
     for entry in fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let Some(command) = name.strip_prefix("help").and_then(|rest| rest.strip_suffix(".txt")) else {
-            assert!(["errors.txt", "status.txt", "doctor.txt"].contains(&&*name), "{name}");
+            assert!(["errors.txt", "status.txt", "doctor.txt", "contract.txt"].contains(&&*name), "{name}");
             continue;
         };
         if !["-exit-codes", "-stores"].contains(&command) {

@@ -3,6 +3,7 @@
 
 mod buckets;
 mod consumers;
+mod contracts;
 mod errors;
 mod export_import;
 mod given;

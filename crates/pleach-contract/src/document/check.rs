@@ -1,0 +1,393 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::read::suggest;
+use super::{
+    Contract, Counter, Index, Keyspace, KvResource, NAME_CHARS_MAX, Relationship, Retention, SCHEMAS_MAX,
+    SchemaReference, TtlTier, derived,
+};
+use crate::grammar_text::{self, Segment};
+use crate::problem::{Code, Problem, Problems};
+use crate::schema;
+use crate::text::child;
+
+/// Finds what the fields alone do not show: names that lead nowhere, and things that contradict each other.
+pub(super) fn contract(contract: &Contract, problems: &mut Problems) {
+    check_schemas(contract, problems);
+    let mut check = Check { contract, problems };
+    for (name, store) in &contract.state {
+        let path = child("/state", name);
+        check.name(name, &path);
+        check.reference(&store.schema, &child(&path, "schema"), &format!("state '{name}'"));
+        check.version(&store.state_version, &child(&path, "stateVersion"));
+        let accepted = child(&path, "acceptedVersions");
+        for (version, reference) in &store.accepted_versions {
+            let place = child(&accepted, version);
+            check.version(version, &place);
+            check.reference(reference, &place, &format!("state '{name}' acceptedVersions '{version}'"));
+        }
+        if store.accepted_versions.contains_key(&store.state_version) {
+            let message = format!(
+                "state '{name}': the current version `{}` is listed as an older one",
+                store.state_version
+            );
+            let fix = "remove it there, or raise `stateVersion`";
+            check.problem(Code::VersionCurrent, child(&accepted, &store.state_version), message, fix);
+        }
+    }
+    check.aliases(contract.resources.kv.keys(), "/resources/kv");
+    for (alias, resource) in &contract.resources.kv {
+        let path = child("/resources/kv", alias);
+        check.name(alias, &path);
+        check.reference(&resource.schema, &child(&path, "schema"), &format!("resources.kv '{alias}'"));
+        check.tier(resource.tier, resource.ttl_ms, &path);
+        Parts { check: &mut check, resource, alias, path }.all();
+    }
+    check_used(contract, problems);
+}
+
+/// Only where everything else is right: a name that is misspelt elsewhere would make its schema look unused.
+fn check_used(contract: &Contract, problems: &mut Problems) {
+    if problems.has_errors() {
+        return;
+    }
+    let used = contract.used_schemas();
+    for name in contract.schemas.keys().filter(|name| !used.contains(name.as_str())) {
+        let message = format!("nothing refers to the schema `{name}`");
+        problems.push(Problem::new(
+            Code::SchemaUnused,
+            child("/schemas", name),
+            message,
+            "use it or remove it",
+        ));
+    }
+}
+
+fn check_schemas(contract: &Contract, problems: &mut Problems) {
+    if contract.schemas.len() > SCHEMAS_MAX {
+        let message = format!("there are {} schemas, the most is {SCHEMAS_MAX}", contract.schemas.len());
+        problems.push(Problem::new(Code::FieldRange, "/schemas", message, "cut the contract in two"));
+        return;
+    }
+    for (name, value) in &contract.schemas {
+        let path = child("/schemas", name);
+        let fits = name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-.".contains(letter));
+        if !fits || name.len() > 2 * NAME_CHARS_MAX {
+            let message = format!("`{name}` cannot be the name of a schema");
+            let fix = "begin with a letter, go on with letters, digits, `_`, `-` and `.`, at most 128";
+            problems.push(Problem::new(Code::NameForm, path.clone(), message, fix));
+        }
+        schema::check(value, &path, problems);
+    }
+}
+
+struct Check<'a> {
+    contract: &'a Contract,
+    problems: &'a mut Problems,
+}
+
+impl Check<'_> {
+    fn problem(
+        &mut self,
+        code: Code,
+        path: impl Into<String>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        self.problems.push(Problem::new(code, path, message, fix));
+    }
+
+    fn name(&mut self, name: &str, path: &str) {
+        let fits = name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
+        if !fits || name.len() > NAME_CHARS_MAX {
+            let message = format!("`{name}` cannot be a name");
+            let fix = format!(
+                "begin with a letter, go on with letters, digits, `_` and `-`, at most {NAME_CHARS_MAX}"
+            );
+            self.problem(Code::NameForm, path, message, fix);
+        }
+    }
+
+    fn version(&mut self, version: &str, path: &str) {
+        let fits = version.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
+        if version.is_empty() || !fits || version.len() > NAME_CHARS_MAX {
+            let message = format!("`{version}` cannot be a version of a state");
+            let fix =
+                format!("take letters, digits, `.`, `_` and `-`, at most {NAME_CHARS_MAX}, such as `v2`");
+            self.problem(Code::NameForm, path, message, fix);
+        }
+    }
+
+    /// Buckets are named by aliases in small letters with underscores, so aliases must differ in that form.
+    fn aliases<'n>(&mut self, names: impl Iterator<Item = &'n String>, path: &str) {
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for name in names {
+            if let Some(other) = seen.insert(name.to_lowercase().replace('-', "_"), name) {
+                let message = format!("`{name}` and `{other}` would be one bucket");
+                let fix = "rename one: letters of either size, `-` and `_` do not tell names apart";
+                self.problem(Code::NameClash, child(path, name), message, fix);
+            }
+        }
+    }
+
+    fn reference(&mut self, SchemaReference { schema }: &SchemaReference, path: &str, place: &str) {
+        // An empty name is a reference that could not be read, which is reported already.
+        if schema.is_empty() || self.contract.schemas.contains_key(schema) {
+            return;
+        }
+        let message = format!("{place}: unknown schema '{schema}'");
+        let known = self.contract.schemas.keys().map(String::as_str);
+        let fix = suggest(schema, known, &format!("add `{schema}` to `schemas`"));
+        self.problem(Code::SchemaUnknown, child(path, "schema"), message, fix);
+    }
+
+    fn tier(&mut self, tier: Option<TtlTier>, ttl_ms: u64, path: &str) {
+        let Some(tier) = tier else { return };
+        let (min, max) = tier.range_ms();
+        if !(min..=max).contains(&ttl_ms) {
+            let message = format!("`ttlMs` is {ttl_ms}, and its tier stands for {min} to {max}");
+            self.problem(
+                Code::TtlTier,
+                child(path, "ttlMs"),
+                message,
+                "leave out the tier or `ttlMs`, or change one",
+            );
+        }
+    }
+}
+
+/// The check of one resource.
+struct Parts<'c, 'a> {
+    check: &'c mut Check<'a>,
+    resource: &'c KvResource,
+    alias: &'c str,
+    path: String,
+}
+
+impl<'c> Parts<'c, '_> {
+    fn all(&mut self) {
+        self.names();
+        let resource = self.resource;
+        for (name, keyspace) in &resource.keyspaces {
+            self.keyspace(name, keyspace);
+        }
+        derived::check(&resource.keyspaces, &child(&self.path, "keyspaces"), self.check.problems);
+        for (name, index) in &resource.indexes {
+            self.index(index, &self.place("indexes", name));
+        }
+        for (name, relationship) in &resource.relationships {
+            self.relationship(relationship, &self.place("relationships", name));
+        }
+        for (name, counter) in &resource.counters {
+            self.counter(counter, &self.place("counters", name));
+        }
+        for (name, group) in &resource.atomic {
+            let path = child(&self.place("atomic", name), "members");
+            if group.members.len() < 2 {
+                let fix = "list at least two, or remove the group: one write is always whole";
+                self.check.problem(Code::FieldRange, path.clone(), "a group has at least two members", fix);
+            }
+            let known: BTreeSet<&str> = self.members().map(|(_, name)| name.as_str()).collect();
+            let mut seen = BTreeSet::new();
+            for (place, member) in group.members.iter().enumerate() {
+                let path = child(&path, place);
+                if !seen.insert(member) {
+                    let message = format!("`{member}` is in the group twice");
+                    self.check.problem(Code::NameClash, path, message, "remove one");
+                } else if !known.contains(member.as_str()) {
+                    let message = format!("resources.kv '{}' has no member `{member}`", self.alias);
+                    let fix = suggest(member, known.iter().copied(), "declare it");
+                    self.check.problem(Code::MemberUnknown, path, message, fix);
+                }
+            }
+        }
+    }
+
+    /// Keyspaces, indexes, relationships and counters share their names, so that a group can tell them apart.
+    fn names(&mut self) {
+        let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+        for (kind, name) in self.members().collect::<Vec<_>>() {
+            let path = child(&child(&self.path, kind), name);
+            self.check.name(name, &path);
+            if let Some(other) = seen.insert(name, kind) {
+                let message = format!("`{name}` is already one of the {other}");
+                self.check.problem(Code::NameClash, path, message, "give each its own name");
+            }
+        }
+        for name in self.resource.atomic.keys() {
+            let path = self.place("atomic", name);
+            self.check.name(name, &path);
+        }
+    }
+
+    fn members(&self) -> impl Iterator<Item = (&'static str, &'c String)> + use<'c> {
+        let resource = self.resource;
+        let keyspaces = resource.keyspaces.keys().map(|name| ("keyspaces", name));
+        let indexes = resource.indexes.keys().map(|name| ("indexes", name));
+        let relationships = resource.relationships.keys().map(|name| ("relationships", name));
+        let counters = resource.counters.keys().map(|name| ("counters", name));
+        keyspaces.chain(indexes).chain(relationships).chain(counters)
+    }
+
+    fn place(&self, kind: &str, name: &str) -> String {
+        child(&child(&self.path, kind), name)
+    }
+
+    fn keyspace(&mut self, name: &str, keyspace: &Keyspace) {
+        let path = self.place("keyspaces", name);
+        let place = format!("resources.kv '{}' keyspace '{name}'", self.alias);
+        if keyspace.schema != self.resource.schema {
+            self.check.reference(&keyspace.schema, &child(&path, "schema"), &place);
+        }
+        self.check.tier(keyspace.tier, keyspace.ttl_ms, &path);
+        let limit = self.resource.ttl_ms;
+        if limit > 0 && (keyspace.ttl_ms == 0 || keyspace.ttl_ms > limit) {
+            let lives =
+                if keyspace.ttl_ms == 0 { "for ever".into() } else { format!("{} ms", keyspace.ttl_ms) };
+            let message = format!(
+                "{place} shall live {lives}, but its resource lets nothing live longer than {limit} ms"
+            );
+            let fix = "raise the resource's `ttlMs`, or lower this one";
+            self.check.problem(Code::TtlBucket, child(&path, "ttlMs"), message, fix);
+        }
+        let Some(segments) = self.segments(&keyspace.key, &child(&path, "key")) else { return };
+        if let Some(retention) = &keyspace.retention {
+            self.retention(retention, &segments, &child(&path, "retention"));
+        }
+        for (name, access) in &keyspace.access {
+            let path = child(&child(&path, "access"), name);
+            self.check.name(name, &path);
+            for (index, segment) in access.given.iter().enumerate() {
+                self.segment(segment, &segments, &child(&child(&path, "given"), index));
+            }
+            if let Some(range) = &access.range {
+                self.segment(range, &segments, &child(&path, "range"));
+            }
+        }
+    }
+
+    fn retention(&mut self, retention: &Retention, segments: &[Segment<'_>], path: &str) {
+        let path = child(path, "segment");
+        self.segment(&retention.segment, segments, &path);
+        let found = segments.iter().find(|segment| segment.name == retention.segment);
+        if let Some(Segment { name, kind }) =
+            found.filter(|segment| !matches!(segment.kind, Some("time" | "date")))
+        {
+            let kind = kind.unwrap_or("slug");
+            let message = format!("retention goes by a time or a date, and the segment `{name}` is a {kind}");
+            self.check.problem(Code::KeySegment, path, message, "name a segment of type `time` or `date`");
+        }
+    }
+
+    fn index(&mut self, index: &Index, path: &str) {
+        let source = self.source(&index.of, &child(path, "of"));
+        let values = child(path, "values");
+        for (segment, pointer) in &index.values {
+            self.pointer(pointer, &child(&values, segment));
+        }
+        let key = child(path, "key");
+        let Some(segments) = self.segments(&index.key, &key) else { return };
+        for segment in index.values.keys() {
+            self.segment(segment, &segments, &child(&values, segment));
+        }
+        let Some(source) = source else { return };
+        for Segment { name, .. } in segments {
+            if !index.values.contains_key(name) && !source.contains(&name) {
+                let message = format!(
+                    "nothing says what the segment `{name}` is: the key of `{}` does not have it",
+                    index.of
+                );
+                let fix = format!("add it to `values` with a JSON Pointer, such as `{name}: /{name}`");
+                self.check.problem(Code::KeySegment, key.clone(), message, fix);
+            }
+        }
+    }
+
+    fn relationship(&mut self, relationship: &Relationship, path: &str) {
+        self.source(&relationship.from, &child(path, "from"));
+        self.source(&relationship.to, &child(path, "to"));
+        let forward = self.segments(&relationship.forward, &child(path, "forward"));
+        let reverse = self.segments(&relationship.reverse, &child(path, "reverse"));
+        let (Some(forward), Some(reverse)) = (forward, reverse) else { return };
+        let names = |segments: &[Segment<'_>]| {
+            segments.iter().map(|segment| segment.name.to_owned()).collect::<BTreeSet<_>>()
+        };
+        if names(&forward) != names(&reverse) {
+            let message =
+                "the keys there and back must have the same segments, so that each can be made of the other";
+            self.check.problem(
+                Code::KeySegment,
+                child(path, "reverse"),
+                message,
+                "give both the same segments",
+            );
+        }
+    }
+
+    fn counter(&mut self, counter: &Counter, path: &str) {
+        let source = self.source(&counter.of, &child(path, "of"));
+        if let Some(condition) = &counter.when {
+            self.pointer(&condition.pointer, &child(&child(path, "when"), "pointer"));
+        }
+        let key = child(path, "key");
+        let (Some(segments), Some(source)) = (self.segments(&counter.key, &key), source) else { return };
+        for Segment { name, .. } in segments.iter().filter(|segment| !source.contains(&segment.name)) {
+            let message = format!("the key of `{}` has no segment `{name}` to count by", counter.of);
+            self.check.problem(
+                Code::KeySegment,
+                key.clone(),
+                message,
+                "count by segments of the keyspace's key",
+            );
+        }
+    }
+
+    /// The segments of the keyspace of this name.
+    fn source(&mut self, name: &str, path: &str) -> Option<Vec<&'c str>> {
+        let resource = self.resource;
+        let Some(keyspace) = resource.keyspaces.get(name) else {
+            let message = format!("resources.kv '{}' has no keyspace `{name}`", self.alias);
+            let known = resource.keyspaces.keys().map(String::as_str);
+            self.check.problem(
+                Code::MemberUnknown,
+                path,
+                message,
+                suggest(name, known, "declare it under `keyspaces`"),
+            );
+            return None;
+        };
+        let segments = grammar_text::segments(&keyspace.key).ok()?;
+        Some(segments.into_iter().map(|segment| segment.name).collect())
+    }
+
+    fn segments<'k>(&mut self, key: &'k str, path: &str) -> Option<Vec<Segment<'k>>> {
+        match grammar_text::segments(key) {
+            Ok(segments) => Some(segments),
+            Err(message) => {
+                let fix = "write literals and segments in braces, such as `t.{tenant}.case.{case:ulid}`";
+                self.check.problem(Code::KeyGrammar, path, message, fix);
+                None
+            }
+        }
+    }
+
+    fn segment(&mut self, name: &str, segments: &[Segment<'_>], path: &str) {
+        if segments.iter().any(|segment| segment.name == name) {
+            return;
+        }
+        let message = format!("the key has no segment `{name}`");
+        let fix = suggest(name, segments.iter().map(|segment| segment.name), "add it to the key");
+        self.check.problem(Code::KeySegment, path, message, fix);
+    }
+
+    fn pointer(&mut self, pointer: &str, path: &str) {
+        let escapes = pointer.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
+        if !(pointer.is_empty() || pointer.starts_with('/')) || !escapes {
+            let message = format!("`{pointer}` is not a JSON Pointer");
+            let fix =
+                "begin each step with `/`, and write `~1` for `/` and `~0` for `~`, as in `/address/city`";
+            self.check.problem(Code::PointerForm, path, message, fix);
+        }
+    }
+}
