@@ -5,6 +5,7 @@ use crate::commands::{
     bucket, clean, compact, completions, consumer, doctor, export, get, help, history, import, ls, rebuild,
     remove, revert, salvage, status, verify, watch, write,
 };
+use crate::contract::ContractCommand;
 use crate::output::{ColorChoice, Form, Output};
 
 /// A key-value store that keeps its promises: durable, ordered, revisioned, watched.
@@ -76,6 +77,9 @@ pub(crate) enum Command {
     /// Lists, describes, moves and deletes consumers: places in the changes of a bucket
     #[command(subcommand, arg_required_else_help = true)]
     Consumer(consumer::ConsumerCommand),
+    /// Works on contracts: what keys and values mean
+    #[command(subcommand, arg_required_else_help = true)]
+    Contract(ContractCommand),
     Status(status::StatusArgs),
     Doctor(doctor::DoctorArgs),
     Verify(verify::VerifyArgs),
@@ -118,6 +122,7 @@ impl Command {
         match self {
             Self::Kv(command) => command.run(app).await,
             Self::Consumer(command) => command.run(app).await,
+            Self::Contract(command) => command.run(app),
             Self::Status(args) => args.run(app).await,
             Self::Doctor(args) => args.run(app).await,
             Self::Verify(args) => args.run(app),

@@ -4,6 +4,7 @@ mod app;
 mod args;
 mod chart;
 mod commands;
+mod contract;
 mod exit;
 mod failure;
 mod input;

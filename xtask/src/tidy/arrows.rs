@@ -7,9 +7,9 @@ const ALLOWED: [(&str, &[&str]); 7] = [
     ("pleach-engine", &[]),
     ("pleach-contract", &["pleach-engine"]),
     ("pleach-embedded", &["pleach-engine"]),
-    ("pleach", &["pleach-contract", "pleach-engine", "pleach-embedded"]),
-    ("pleach-cli", &["pleach"]),
-    ("pleach-bench", &["pleach", "pleach-embedded", "pleach-engine"]),
+    ("pleach", &["pleach-engine", "pleach-embedded"]),
+    ("pleach-cli", &["pleach", "pleach-contract"]),
+    ("pleach-bench", &["pleach", "pleach-contract", "pleach-embedded", "pleach-engine"]),
     ("xtask", &[]),
 ];
 
