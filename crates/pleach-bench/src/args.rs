@@ -29,6 +29,8 @@ pub(crate) enum Command {
         /// Where the charts go
         directory: PathBuf,
     },
+    /// Measures what contracts cost: building and reading keys
+    Contract(ContractArguments),
     /// Measures how the costs of Pleach grow: with keys, buckets, watchers and the size of values
     Scale(ScaleArguments),
     /// What `reopen` starts and kills
@@ -97,6 +99,13 @@ pub(crate) struct ScaleArguments {
     /// Where the stores go [default: a temporary directory]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ContractArguments {
+    /// How many calls make a round
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = value_parser!(u64).range(10..=1_000_000_000))]
+    pub(crate) calls: u64,
 }
 
 /// What the process that is killed writes.

@@ -97,15 +97,12 @@ impl Grammar {
         let is_used = |name: &str| path.places().any(|(_, used)| used == name);
         let last =
             self.named().filter_map(Segment::name).filter(|name| is_used(name)).last().unwrap_or(first);
-        let stuck = path.range().filter(|range| !path.equal().any(|name| name == *range) && *range != last);
-        let message = match stuck {
-            // Then nothing unknown may be before it, but something given stands behind it.
-            Some(range) if first == range => {
-                format!(
-                    "a range of {range} stands before {last} in the keys, so it ends what the order can serve"
-                )
-            }
-            _ => format!("keys are ordered by {first} first, which {path} does not give"),
+        let message = if path.range() == Some(first) {
+            format!(
+                "a range of {first} stands before {last} in the keys, so it ends what their order can serve"
+            )
+        } else {
+            format!("keys are ordered by {first} first, which {path} does not give")
         };
         let at = path.places().find(|(_, name)| self.place(name) > self.place(first)).map_or(0, |(at, _)| at);
         let wanted: Vec<&str> = path.places().map(|(_, name)| name).collect();

@@ -34,9 +34,9 @@ fn every_problem_is_found_at_once() {
             (Code::GrammarType, 30),
             (Code::GrammarMixed, 38),
             (Code::GrammarLimit, 49),
-            (Code::GrammarEnum, 61),
-            (Code::GrammarRest, 65),
-            (Code::GrammarToken, 79),
+            (Code::GrammarEnum, 60),
+            (Code::GrammarRest, 64),
+            (Code::GrammarToken, 78),
         ]
     );
 }
