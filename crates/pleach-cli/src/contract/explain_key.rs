@@ -7,15 +7,16 @@ use crate::failure::Problem;
 use crate::output::Output;
 use crate::record::JSON_VERSION;
 use crate::table::{Column, Table};
+use crate::text::counted;
 
 /// Shows what a key says, part by part
 #[derive(Args, Debug)]
 #[command(
-    after_help = "A key that does not fit is refused with the segment at fault. The notation of grammars:\n\
-                  docs/keys.md\n\nExamples:\n  \
-                  pleach contract explain-key --grammar 't.{tenant}.case.{case:ulid}' t.acme.case.01ARZ3NDEKTSV4RRFFQ69G5FAV\n  \
-                  pleach --json contract explain-key --grammar 'temperature.{day:date}.{celsius:int(3)}' \\\n    \
-                  temperature.20260705.-988"
+    after_help = "A key that does not fit is refused with the segment at fault. docs/keys.md describes grammars.\n\n\
+                  Examples:\n  \
+                  pleach contract explain-key --grammar 'order.{day:date}.{n:uint(4)}' order.20260705.0042\n  \
+                  pleach contract explain-key --grammar 't.{tenant}.case.{case:ulid}' \\\n    \
+                  t.acme.case.01ARZ3NDEKTSV4RRFFQ69G5FAV"
 )]
 pub(crate) struct ExplainKeyArgs {
     /// The grammar to read it by, such as 't.{tenant}.order.{at:time}.{id:ulid}'
@@ -34,10 +35,29 @@ struct Explained<'a> {
     explanation: &'a Explanation,
 }
 
+/// A problem as a line of JSON.
+#[derive(Serialize)]
+struct Found<'a> {
+    v: u64,
+    event: &'static str,
+    /// The text that the problem is in.
+    text: &'a str,
+    #[serde(flatten)]
+    problem: &'a KeyProblem,
+}
+
 impl ExplainKeyArgs {
     pub(crate) fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let grammar = self.grammar()?;
-        let explanation = grammar.explain(&self.key).map_err(|problem| outside(&self.key, &problem))?;
+        let grammar = match self.grammar() {
+            Ok(grammar) => grammar,
+            Err(error) => {
+                return Err(refuse(&mut app.output, "the grammar", &self.grammar, &error.problems)?.into());
+            }
+        };
+        let explanation = match grammar.explain(&self.key) {
+            Ok(explanation) => explanation,
+            Err(problem) => return Err(refuse(&mut app.output, "the key", &self.key, &[problem])?.into()),
+        };
         if app.output.is_json() {
             return app.output.object(&Explained { v: JSON_VERSION, explanation: &explanation });
         }
@@ -45,8 +65,8 @@ impl ExplainKeyArgs {
     }
 
     /// The grammar that the key is read by: the one place to look it up in a contract instead.
-    fn grammar(&self) -> anyhow::Result<Grammar> {
-        Grammar::parse(&self.grammar).map_err(|error| malformed(&self.grammar, &error).into())
+    fn grammar(&self) -> Result<Grammar, GrammarError> {
+        Grammar::parse(&self.grammar)
     }
 }
 
@@ -75,19 +95,24 @@ fn remark(part: &Part) -> String {
     remarks.join(", ")
 }
 
-/// A key outside its grammar: the text, and a mark under the place.
-fn outside(key: &str, problem: &KeyProblem) -> Problem {
-    Problem::invalid(format!("{problem}\n{}", pointed(key, problem.at))).help(problem.help.clone())
-}
-
-/// A malformed grammar: all that is wrong with it, each with a mark under the place and what to do.
-fn malformed(grammar: &str, error: &GrammarError) -> Problem {
+/// What is wrong with `text`: for programs a line for each problem, for people a mark under each place.
+fn refuse(output: &mut Output, what: &str, text: &str, problems: &[KeyProblem]) -> anyhow::Result<Problem> {
+    let count = counted(problems.len() as u64, "problem", "problems");
+    if output.is_json() {
+        for problem in problems {
+            output.object(&Found { v: JSON_VERSION, event: "problem", text, problem })?;
+        }
+        return Ok(Problem::invalid(format!("{what} has {count}")).help("see what each problem says to do"));
+    }
+    if let [problem] = problems {
+        let message = format!("{what} is wrong {problem}\n{}", pointed(text, problem.at));
+        return Ok(Problem::invalid(message).help(&problem.help));
+    }
     let shown =
-        |problem: &KeyProblem| format!("{problem}\n{}\n  {}", pointed(grammar, problem.at), problem.help);
-    let problems: Vec<String> = error.problems.iter().map(shown).collect();
-    let count = crate::text::counted(problems.len() as u64, "problem", "problems");
-    let message = format!("the grammar has {count}\n{}", problems.join("\n"));
-    Problem::invalid(message).help("the notation is described in docs/keys.md")
+        |problem: &KeyProblem| format!("{problem}\n{}\n  {}", pointed(text, problem.at), problem.help);
+    let all: Vec<String> = problems.iter().map(shown).collect();
+    let message = format!("{what} has {count}\n\n{}\n", all.join("\n\n"));
+    Ok(Problem::invalid(message).help("docs/keys.md describes grammars"))
 }
 
 fn pointed(text: &str, at: usize) -> String {

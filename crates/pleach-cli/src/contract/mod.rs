@@ -9,7 +9,7 @@ use crate::app::App;
 /// The commands on contracts.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  \
-                  pleach contract explain-key --grammar 't.{tenant}.case.{case:ulid}' t.acme.case.01ARZ3NDEKTSV4RRFFQ69G5FAV")]
+                  pleach contract explain-key --grammar 'order.{day:date}.{n:uint(4)}' order.20260705.0042")]
 pub(crate) enum ContractCommand {
     ExplainKey(explain_key::ExplainKeyArgs),
 }

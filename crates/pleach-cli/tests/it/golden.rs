@@ -113,6 +113,8 @@ fn keys_are_explained_as_they_were() {
         (&[], "t*.{tenant}..{tenant:ulid}.{x:string}.a{b}.{n:int(99)}", "t.acme"),
         (&["--json"], events, event),
         (&["--json"], events, "t.acme.case.7"),
+        (&["--json"], "x.{a:frob}.{}", "x.y"),
+        (&[], "x.{a:frob}", "x.y"),
     ] {
         let run = given.run(&[options, &["contract", "explain-key", "--grammar", grammar, key]].concat());
         let options = options.concat();

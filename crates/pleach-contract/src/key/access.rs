@@ -157,13 +157,13 @@ impl Access<'_> {
             let help = "declare the access path with a range, such as tenant,at..";
             return Err(Problem::new(Code::PathRange, 0, "this access path has no range", help));
         }
-        let (text, open) = self.fixed(equal)?;
+        let Fixed { text, open, is_last } = self.fixed(equal)?;
         match open {
             None => Ok(KeyRange::only(text)),
-            Some((segment, _)) if matches!(segment.kind(), Kind::Rest { .. }) => {
-                rest_range(text, segment, between)
+            Some(segment) if matches!(segment.kind(), Kind::Rest { .. }) => {
+                rest_range(&text, segment, between)
             }
-            Some((segment, is_last)) => {
+            Some(segment) => {
                 let prefix = if text.is_empty() { text } else { text + "." };
                 segment_range(&prefix, segment, is_last, between)
             }
@@ -178,8 +178,7 @@ impl Access<'_> {
         self.range(equal, &Between::All)
     }
 
-    /// What all keys begin with, without the dot after it; and the segment that follows, and whether it is the last.
-    fn fixed(&self, equal: &[Value<'_>]) -> Result<(String, Option<(&Segment, bool)>), Problem> {
+    fn fixed(&self, equal: &[Value<'_>]) -> Result<Fixed<'_>, Problem> {
         let mut text = String::new();
         let mut left = self.equal.iter();
         let last = self.grammar.segments().len() - 1;
@@ -192,11 +191,24 @@ impl Access<'_> {
                 }
                 _ => left.next().and_then(|place| equal.get(*place)),
             };
-            let Some(value) = value else { return Ok((text, Some((segment, index == last)))) };
+            let Some(value) = value else {
+                return Ok(Fixed { text, open: Some(segment), is_last: index == last });
+            };
             text = with(text, segment, value)?;
         }
-        Ok((text, None))
+        Ok(Fixed { text, open: None, is_last: true })
     }
+}
+
+/// What the keys of some values have in common.
+#[derive(Debug)]
+struct Fixed<'g> {
+    /// What all begin with, without the dot after it.
+    text: String,
+    /// The segment that follows, if they are not one key.
+    open: Option<&'g Segment>,
+    /// Whether that is the last.
+    is_last: bool,
 }
 
 fn push_dot(text: &mut String) {
@@ -252,15 +264,15 @@ fn segment_range(
 }
 
 /// Keys whose rest is so; the key without a rest is the first of them.
-fn rest_range(before: String, segment: &Segment, between: &Between<'_>) -> Result<KeyRange, Problem> {
-    let whole = KeyRange::between(&before, format!("{before}{AFTER_DOT}"));
+fn rest_range(before: &str, segment: &Segment, between: &Between<'_>) -> Result<KeyRange, Problem> {
+    let whole = KeyRange::between(before, format!("{before}{AFTER_DOT}"));
     let (start, end) = match between {
         Between::All => return Ok(whole),
         Between::StartsWith("") => return Ok(whole),
         Between::StartsWith(text) => return starts_with(&format!("{before}."), segment, text),
         Between::Bounds(start, end) => (start, end),
     };
-    let key = |value: &Value<'_>| Ok(with(before.clone(), segment, value)?.into_bytes());
+    let key = |value: &Value<'_>| Ok(with(before.to_owned(), segment, value)?.into_bytes());
     let bound = |bound: &Bound<Value<'_>>, open: Bound<Vec<u8>>| {
         Ok(match bound {
             Bound::Unbounded => open,

@@ -155,11 +155,7 @@ impl Grammar {
             ),
             _ => (Code::KeySegment, format!("keys here have the form {self}")),
         };
-        let message = format!("{} where {segment} takes {}", excerpt(token), segment.kind.expects());
-        let message = match segment.kind {
-            Kind::Literal(_) => format!("{} where {segment} must stand", excerpt(token)),
-            _ => message,
-        };
+        let message = format!("expected {}, found {}", segment.expects(), excerpt(token));
         Problem::new(code, at, message, help).of_segment(segment)
     }
 }
@@ -207,7 +203,7 @@ impl<'g, 'k> Iterator for Steps<'g, 'k> {
             self.index = segments.len();
             self.ended = true;
             let help = format!("keys here have the form {}", self.grammar);
-            let message = format!("nothing where {segment} takes {}", segment.kind.expects());
+            let message = format!("expected {}, found nothing", segment.expects());
             return Some(Err(Problem::new(Code::KeyToken, start, message, help).of_segment(segment)));
         }
         Some(Ok((segment, start, token)))
@@ -216,17 +212,15 @@ impl<'g, 'k> Iterator for Steps<'g, 'k> {
 
 impl Steps<'_, '_> {
     fn ends(&self, segment: &Segment) -> Problem {
-        let message = format!("the key ends where {segment} takes {}", segment.kind.expects());
+        let message = format!("expected {}, but the key ends", segment.expects());
         let help = format!("keys here have the form {}", self.grammar);
         Problem::new(Code::KeyEnds, self.key.len(), message, help).of_segment(segment)
     }
 
     fn goes_on(&self) -> Problem {
         let last = self.grammar.segments.last();
-        let message = format!(
-            "the key goes on with {} after its last segment",
-            excerpt(&self.key[self.at.saturating_sub(1)..])
-        );
+        let message =
+            format!("expected the end of the key, found {}", excerpt(&self.key[self.at.saturating_sub(1)..]));
         let help = format!("keys here have the form {}", self.grammar);
         let problem = Problem::new(Code::KeyGoesOn, self.at.saturating_sub(1), message, help);
         last.into_iter().fold(problem, Problem::of_segment)
@@ -260,6 +254,14 @@ impl Segment {
     /// Whether it says whose data it is.
     pub fn is_tenant(&self) -> bool {
         self.name() == Some(TENANT)
+    }
+
+    /// What must stand here, for people.
+    fn expects(&self) -> String {
+        match &self.kind {
+            Kind::Literal(literal) => format!("the literal {literal}"),
+            kind => format!("{self}, {}", kind.expects()),
+        }
     }
 
     /// Writes `value` at the end of a key.

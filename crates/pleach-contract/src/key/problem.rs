@@ -175,7 +175,7 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {} ({})", self.message, self.at, self.code)
+        write!(f, "at byte {}: {} ({})", self.at, self.message, self.code)
     }
 }
 
