@@ -181,6 +181,19 @@ fn a_range_of_tokens_is_served_only_at_the_end() {
 }
 
 #[test]
+fn a_token_in_the_middle_is_found_by_its_value_alone() {
+    let grammar = grammar("x.{word:token}.{n:uint(1)}");
+    let access = grammar.access(&AccessPath::parse("word,n..").unwrap()).unwrap();
+    let range = access.range(&["a".into()], &Between::since(2_u64)).unwrap();
+    for (key, asked) in
+        [("x.a.1", false), ("x.a.2", true), ("x.a.9", true), ("x.a-b.5", false), ("x.a/b.5", false)]
+    {
+        assert!(grammar.has(key));
+        assert_eq!(range.contains(key.as_bytes()), asked, "{key}");
+    }
+}
+
+#[test]
 fn a_path_without_a_range_takes_no_bounds() {
     let grammar = grammar("x.{n:uint}.{m:uint}");
     let access = grammar.access(&AccessPath::parse("n").unwrap()).unwrap();
