@@ -103,7 +103,7 @@ pub(crate) struct ScaleArguments {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ContractArguments {
-    /// How many calls make a round
+    /// How often each call is made
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = value_parser!(u64).range(10..=1_000_000_000))]
     pub(crate) calls: u64,
 }

@@ -7,7 +7,7 @@ use super::{Figure, nanoseconds};
 use crate::random::mix;
 
 const EVENTS: &str = "t.{tenant}.case.{case:ulid}.event.{at:time}.{id:ulid}";
-/// Every type once, but for the enum.
+/// Every type once, but an enum.
 const WIDE: &str =
     "{a}.{b:token}.{c:ulid}.{d:uuid}.{e:uint}.{f:int}.{g:time}.{h:date}.{i:hash}.{j:bytes(16)}.{k...}";
 
@@ -27,7 +27,7 @@ pub(super) fn measure(calls: u64) -> Result<Vec<Figure>> {
     let key_at = |index: u64| keys[usize::try_from(index % 1024).unwrap_or(0)].as_str();
     let figures = [
         (
-            "build a key of 5 literals and 4 values",
+            "build a key of 3 literals and 4 values",
             1000.0,
             nanoseconds(calls, |n| Ok(events.build(&event(n))?))?,
         ),

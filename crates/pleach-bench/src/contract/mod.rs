@@ -31,18 +31,17 @@ pub(crate) fn run(arguments: &ContractArguments) -> Result<()> {
     Ok(())
 }
 
-/// How many nanoseconds a call takes: the median of several rounds, after one that warms up.
+/// How many nanoseconds a call takes: the median of many short rounds, so that other work on the machine, which
+/// interrupts some of them, is not counted.
 pub(crate) fn nanoseconds<T>(calls: u64, mut call: impl FnMut(u64) -> Result<T>) -> Result<f64> {
-    const ROUNDS: u64 = 7;
+    const ROUND_CALLS: u64 = 500;
     let mut rounds = Vec::new();
-    for round in 0..=ROUNDS {
+    for round in 0..calls.div_ceil(ROUND_CALLS) {
         let started = now();
-        for index in 0..calls {
-            black_box(call(round * calls + index)?);
+        for index in 0..ROUND_CALLS {
+            black_box(call(round * ROUND_CALLS + index)?);
         }
-        if round > 0 {
-            rounds.push((now() - started).as_nanos() as f64 / calls as f64);
-        }
+        rounds.push((now() - started).as_nanos() as f64 / ROUND_CALLS as f64);
     }
     Ok(median(&rounds).unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use pleach_engine::{Key, RESERVED_PREFIX};
+use pleach_engine::Key;
 
 use super::problem::{Code, Problem};
 use super::{Date, Grammar, Kind, Segment, Time};
@@ -54,8 +54,8 @@ impl Grammar {
         let (theirs, their_rest) = fixed(other);
         let common = mine.len().min(theirs.len());
         let mut tokens = Vec::new();
-        for (index, (one, two)) in mine.iter().zip(theirs).enumerate() {
-            tokens.push(shared(one.kind(), two.kind(), index == 0)?);
+        for (one, two) in mine.iter().zip(theirs) {
+            tokens.push(shared(one.kind(), two.kind())?);
         }
         let (surplus, rest) =
             if mine.len() > common { (&mine[common..], their_rest) } else { (&theirs[common..], my_rest) };
@@ -86,11 +86,10 @@ fn fixed(grammar: &Grammar) -> (&[Segment], Option<&Kind>) {
 /// in which digits they take in which place, and all that share a token share the smallest of one of them. Of those
 /// of several widths, `00` is in all that have two bytes, and whether a token of one width is a slug, a token or bytes
 /// depends on its width, its alphabet and its last digit, of which the smallest has the most welcome.
-fn shared(one: &Kind, two: &Kind, is_first: bool) -> Option<String> {
-    let fits = |token: &String| {
-        let is_reserved = is_first && token.starts_with(RESERVED_PREFIX);
-        !is_reserved && one.read(token).is_some() && two.read(token).is_some()
-    };
+///
+/// None of them is reserved: a grammar cannot begin with a literal or an enum that is.
+fn shared(one: &Kind, two: &Kind) -> Option<String> {
+    let fits = |token: &String| one.read(token).is_some() && two.read(token).is_some();
     examples(one).into_iter().chain(examples(two)).find(fits)
 }
 

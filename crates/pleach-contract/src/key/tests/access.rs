@@ -178,6 +178,12 @@ fn a_range_of_tokens_is_served_only_at_the_end() {
     let last = grammar("x.{word:token}");
     let range = last.access(&path).unwrap().range(&[], &Between::since("a-")).unwrap();
     assert!(range.contains(b"x.a-b") && !range.contains(b"x.a"));
+    let ends = (Bound::Unbounded, Bound::Included(Value::from("a")));
+    let range = last.access(&path).unwrap().range(&[], &Between::range(ends)).unwrap();
+    assert!(range.contains(b"x.a") && range.contains(b"x.-") && !range.contains(b"x.a-b"));
+    let ends = (Bound::Excluded(Value::from("a")), Bound::Unbounded);
+    let range = last.access(&path).unwrap().range(&[], &Between::range(ends)).unwrap();
+    assert!(range.contains(b"x.a-b") && range.contains(b"x.a/") && !range.contains(b"x.a"));
 }
 
 #[test]

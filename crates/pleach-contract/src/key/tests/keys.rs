@@ -102,6 +102,27 @@ fn keys_look_as_documented() {
     }
 }
 
+/// All short values of the types whose digits are our own choice.
+#[test]
+fn short_binary_values_and_numbers_sort_as_they_should() {
+    let ascending = |kind: &str, values: Vec<Value<'static>>| {
+        let grammar = grammar(&format!("x.{{v:{kind}}}.end"));
+        let keys: Vec<_> = values.into_iter().map(|value| grammar.build(&[value]).unwrap()).collect();
+        let wrong = keys.windows(2).find(|pair| pair[0] >= pair[1]);
+        assert!(wrong.is_none(), "{kind}: {wrong:?}");
+    };
+    let ones = (0..=255_u8).map(|byte| vec![byte]);
+    let twos = (0..=u16::MAX).map(|number| number.to_be_bytes().to_vec());
+    let mut bytes: Vec<Vec<u8>> = ones.chain(twos).collect();
+    bytes.sort();
+    ascending("bytes(2)", bytes.into_iter().map(|bytes| Value::Bytes(bytes.into())).collect());
+    ascending("hash(2)", (0..=u16::MAX).map(|n| Value::Bytes(n.to_be_bytes().to_vec().into())).collect());
+    ascending("int(3)", (-999..=999).map(Value::Int).collect());
+    ascending("uint(3)", (0..=999).map(Value::Uint).collect());
+    ascending("ulid", (0..4096).map(Value::Ulid).collect());
+    ascending("uuid", (0..4096).map(|n| Value::Uuid(n << 76)).collect());
+}
+
 /// The calendar repeats itself after 400 years of 146,097 days.
 #[test]
 fn every_day_of_the_calendar_follows_the_one_before() {
