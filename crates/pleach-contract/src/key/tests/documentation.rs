@@ -39,3 +39,19 @@ fn the_grammars_of_the_documentation_are_grammars() {
     }
     assert!(found >= 3, "the documentation has no examples any more");
 }
+
+/// The last number in the column of bytes is the width of the bare type.
+#[test]
+fn the_documentation_has_the_width_of_every_type() {
+    for (kind, segment) in ["slug", "token", "ulid", "uuid", "uint", "int", "time", "date", "hash", "bytes"]
+        .map(|kind| (format!("`{kind}`"), format!("x.{{v:{kind}}}")))
+        .into_iter()
+        .chain([("rest".to_owned(), "x.{v...}".to_owned())])
+    {
+        let is_row = |line: &&str| line.starts_with(&format!("| {kind}")) && line.split(" | ").count() == 5;
+        let row = KEYS.lines().find(is_row).unwrap_or_else(|| panic!("{kind} has no row"));
+        let mut numbers = row.split(" | ").nth(3).unwrap().split(|c: char| !c.is_ascii_digit());
+        let width: usize = numbers.rfind(|number| !number.is_empty()).unwrap().parse().unwrap();
+        assert_eq!(Grammar::parse(segment).unwrap().segments()[1].kind().key_bytes_max(), width, "{row}");
+    }
+}
