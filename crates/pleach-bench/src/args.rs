@@ -30,6 +30,8 @@ pub(crate) enum Command {
         /// Where the charts go
         directory: PathBuf,
     },
+    /// Measures what contracts cost: building and reading keys
+    Contract(ContractArguments),
     /// Measures how the costs of Pleach grow: with keys, buckets, watchers and the size of values
     Scale(ScaleArguments),
     /// Measures Pleach on NATS side by side with the plain key-value client of async-nats, on one server
@@ -134,6 +136,13 @@ pub(crate) struct NatsArguments {
     /// Also draws a chart of the ratios into this directory, as SVG
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) charts: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ContractArguments {
+    /// How often each call is made
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = value_parser!(u64).range(10..=1_000_000_000))]
+    pub(crate) calls: u64,
 }
 
 /// What the process that is killed writes.

@@ -5,6 +5,7 @@
 
 mod args;
 mod chart;
+mod contract;
 mod drive;
 mod failure;
 mod keys;
@@ -53,6 +54,7 @@ fn perform(cli: Cli) -> Result<(), Failure> {
             Ok(())
         }
         Some(Command::Nats(arguments)) => Ok(nats::run(&arguments)?),
+        Some(Command::Contract(arguments)) => Ok(contract::run(&arguments)?),
         Some(Command::Scale(arguments)) => Ok(scale::run(&arguments)?),
         Some(Command::Tail(tail)) => Ok(work::reopen::write_tail_and_wait(&tail)?),
     }

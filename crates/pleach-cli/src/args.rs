@@ -84,7 +84,7 @@ pub(crate) enum Command {
     /// Lists, describes, moves and deletes consumers: places in the changes of a bucket
     #[command(subcommand, arg_required_else_help = true)]
     Consumer(consumer::ConsumerCommand),
-    /// Writes, checks, digests and lays out contracts: what keys and values mean
+    /// Works on contracts: what keys and values mean
     #[command(subcommand, arg_required_else_help = true)]
     Contract(ContractCommand),
     Status(status::StatusArgs),

@@ -25,6 +25,8 @@
 //! assert_eq!(parsed.contract.digest().as_str().len(), 43);
 //! ```
 //!
+//! [`key::Grammar`] builds and reads the keys of a keyspace.
+//!
 //! This crate does no I/O: files, flags and terminals are the business of the doors.
 
 mod builder;
@@ -32,6 +34,7 @@ mod canonical;
 mod document;
 mod format_schema;
 mod grammar_text;
+pub mod key;
 mod problem;
 mod schema;
 mod text;

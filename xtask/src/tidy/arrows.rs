@@ -5,13 +5,13 @@ use crate::metadata::Metadata;
 /// down only: an engine never sees what is built on it, and a door sees the library, not an engine.
 const ALLOWED: [(&str, &[&str]); 9] = [
     ("pleach-engine", &[]),
+    ("pleach-contract", &["pleach-engine"]),
     ("pleach-embedded", &["pleach-engine"]),
     ("pleach-nats", &["pleach-engine", "pleach-nats-testing"]),
     ("pleach-nats-testing", &[]),
-    ("pleach-contract", &["pleach-engine"]),
     ("pleach", &["pleach-engine", "pleach-embedded", "pleach-nats", "pleach-nats-testing"]),
     ("pleach-cli", &["pleach", "pleach-contract", "pleach-nats-testing"]),
-    ("pleach-bench", &["pleach", "pleach-embedded", "pleach-engine", "pleach-nats", "pleach-nats-testing"]),
+    ("pleach-bench", &["pleach", "pleach-contract", "pleach-embedded", "pleach-engine", "pleach-nats", "pleach-nats-testing"]),
     ("xtask", &[]),
 ];
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod digest;
+pub(crate) mod explain_key;
 mod fmt;
 mod new;
 mod report;
@@ -18,7 +19,8 @@ use crate::app::App;
 #[command(
     after_help = "A contract says what keys and values mean, as YAML or JSON: docs/contracts.md has all of it.\n\n\
                   Examples:\n  pleach contract new acme.notes@v1 --kv notes -o contract.yaml\n  \
-                  pleach contract check contract.yaml\n  pleach contract digest contract.yaml"
+                  pleach contract check contract.yaml\n  pleach contract digest contract.yaml\n  \
+                  pleach contract explain-key --grammar 'order.{day:date}.{n:uint(4)}' order.20260705.0042"
 )]
 pub(crate) enum ContractCommand {
     New(new::NewArgs),
@@ -26,6 +28,7 @@ pub(crate) enum ContractCommand {
     Digest(digest::DigestArgs),
     Fmt(fmt::FmtArgs),
     Schema(schema::SchemaArgs),
+    ExplainKey(explain_key::ExplainKeyArgs),
 }
 
 impl ContractCommand {
@@ -36,6 +39,7 @@ impl ContractCommand {
             Self::Digest(args) => args.run(app),
             Self::Fmt(args) => args.run(app),
             Self::Schema(args) => args.run(app),
+            Self::ExplainKey(args) => args.run(app),
         }
     }
 }

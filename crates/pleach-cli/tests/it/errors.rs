@@ -33,6 +33,9 @@ fn wrong_arguments_end_with_code_two() {
         (&["kv", "bucket", "add", "c", "--marker-ttl", "0s"], "marker_ttl"),
         (&["kv", "bucket", "add", "c", "--feed-bytes", "many"], "no unit of size"),
         (&["kv", "compact", "b", "k"], "--keep"),
+        (&["contract", "explain-key", "x"], "--grammar"),
+        (&["contract", "explain-key", "--grammar", "x.{a}"], "<KEY>"),
+        (&["contract", "explain-key", "--grammar", "x.{a:frob}", "x.y"], "there is no type"),
         (&["completions", "cobol"], "invalid value"),
     ] {
         given.run(arguments).fails(2, says);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::contracts::given_contracts;
-use crate::given::{Given, given};
+use crate::given::{Given, given, given_nothing};
 use crate::health::given_figures;
 
 #[test]
@@ -43,6 +43,7 @@ fn help_is_what_it_was() {
         "contract digest",
         "contract fmt",
         "contract schema",
+        "contract explain-key",
         "status",
         "doctor",
         "verify",
@@ -113,6 +114,37 @@ fn errors_are_what_they_were() {
 }
 
 #[test]
+fn keys_are_explained_as_they_were() {
+    let given = given_nothing();
+    let events = "t.{tenant}.case.{case:ulid}.event.{at:time(3)}.{n:int(3)}";
+    let event = "t.acme.case.01ARZ3NDEKTSV4RRFFQ69G5FAV.event.20260705T101530_123Z.-958";
+    let mut transcript = String::new();
+    for (options, grammar, key) in [
+        (&[][..], events, event),
+        (&[], "doc.{owner}.{path...}", "doc.ann"),
+        (&[], "doc.{owner}.{path...}", "doc.ann.letters.2026-07"),
+        (&[], events, "t.acme-corp.case"),
+        (&[], events, "t.acme.task.7"),
+        (&[], events, "t.acme.case.7"),
+        (&[], events, "t.acme.case"),
+        (&[], "x.{n:uint(3)}", "x.007.y"),
+        (&[], "t*.{tenant}..{tenant:ulid}.{x:string}.a{b}.{n:int(99)}", "t.acme"),
+        (&["--json"], events, event),
+        (&["--json"], events, "t.acme.case.7"),
+        (&["--json"], "x.{a:frob}.{}", "x.y"),
+        (&[], "x.{a:frob}", "x.y"),
+    ] {
+        let run = given.run(&[options, &["contract", "explain-key", "--grammar", grammar, key]].concat());
+        let options = options.concat();
+        transcript += &format!("$ pleach {options} contract explain-key --grammar '{grammar}' {key}\n")
+            .replace("pleach  ", "pleach ");
+        transcript += &format!("{}{}[exit code {}]\n\n", run.text(), run.stderr, run.code);
+    }
+    check("explain-key", &transcript);
+    assert!(!given.has(".pleach"), "a key is explained without a store");
+}
+
+#[test]
 fn figures_are_shown_as_they_were() {
     let given = given("put k 1");
     let _lock = given_figures(&given, 4711);
@@ -172,7 +204,8 @@ fn every_golden_file_is_of_a_command_that_exists() {
     for entry in fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let Some(command) = name.strip_prefix("help").and_then(|rest| rest.strip_suffix(".txt")) else {
-            assert!(["errors.txt", "status.txt", "doctor.txt", "contract.txt"].contains(&&*name), "{name}");
+            let others = ["errors.txt", "explain-key.txt", "status.txt", "doctor.txt", "contract.txt"];
+            assert!(others.contains(&&*name), "{name}");
             continue;
         };
         if !["-exit-codes", "-stores"].contains(&command) {
@@ -182,6 +215,10 @@ fn every_golden_file_is_of_a_command_that_exists() {
 }
 
 fn has_help(given: &Given, command: &str) {
-    let words: Vec<&str> = command.split('-').filter(|word| !word.is_empty()).collect();
+    // The one command with a hyphen of its own.
+    let command = command.replace("explain-key", "explain_key");
+    let words: Vec<String> =
+        command.split('-').filter(|word| !word.is_empty()).map(|word| word.replace('_', "-")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     given.ok(&[&["help"], &words[..]].concat());
 }

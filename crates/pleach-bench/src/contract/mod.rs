@@ -1,0 +1,47 @@
+//! What contracts cost: how long it takes to decide what keys mean.
+
+mod keys;
+
+use std::hint::black_box;
+
+use anyhow::Result;
+
+use crate::args::ContractArguments;
+use crate::output::show;
+use crate::process::now;
+use crate::statistics::median;
+use crate::table::rendered;
+
+/// A figure: what was done, how long it took, and how long it may take.
+#[derive(Debug)]
+pub(crate) struct Figure {
+    what: &'static str,
+    nanoseconds: f64,
+    aim_nanoseconds: f64,
+}
+
+/// Measures all of it and prints a table.
+pub(crate) fn run(arguments: &ContractArguments) -> Result<()> {
+    let figures = keys::measure(arguments.calls)?;
+    let mut lines = vec![["work", "ns", "aim, ns"].map(str::to_owned).to_vec()];
+    for Figure { what, nanoseconds, aim_nanoseconds } in figures {
+        lines.push(vec![what.to_owned(), format!("{nanoseconds:.0}"), format!("{aim_nanoseconds:.0}")]);
+    }
+    show(&format!("\n{}", rendered(&lines)));
+    Ok(())
+}
+
+/// How many nanoseconds a call takes: the median of many short rounds, so that other work on the machine, which
+/// interrupts some of them, is not counted.
+pub(crate) fn nanoseconds<T>(calls: u64, mut call: impl FnMut(u64) -> Result<T>) -> Result<f64> {
+    const ROUND_CALLS: u64 = 500;
+    let mut rounds = Vec::new();
+    for round in 0..calls.div_ceil(ROUND_CALLS) {
+        let started = now();
+        for index in 0..ROUND_CALLS {
+            black_box(call(round * ROUND_CALLS + index)?);
+        }
+        rounds.push((now() - started).as_nanos() as f64 / ROUND_CALLS as f64);
+    }
+    Ok(median(&rounds).unwrap_or_default())
+}

@@ -1,0 +1,6 @@
+mod access;
+mod documentation;
+mod given;
+mod keys;
+mod notation;
+mod overlap;
