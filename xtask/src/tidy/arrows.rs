@@ -11,7 +11,17 @@ const ALLOWED: [(&str, &[&str]); 9] = [
     ("pleach-nats-testing", &[]),
     ("pleach", &["pleach-engine", "pleach-embedded", "pleach-nats", "pleach-nats-testing"]),
     ("pleach-cli", &["pleach", "pleach-contract", "pleach-nats-testing"]),
-    ("pleach-bench", &["pleach", "pleach-contract", "pleach-embedded", "pleach-engine", "pleach-nats", "pleach-nats-testing"]),
+    (
+        "pleach-bench",
+        &[
+            "pleach",
+            "pleach-contract",
+            "pleach-embedded",
+            "pleach-engine",
+            "pleach-nats",
+            "pleach-nats-testing",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
