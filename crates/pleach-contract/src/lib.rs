@@ -33,7 +33,6 @@ mod builder;
 mod canonical;
 mod document;
 mod format_schema;
-mod grammar_text;
 pub mod key;
 mod problem;
 mod schema;

@@ -68,6 +68,8 @@ codes! {
     SchemaPattern Error "schema.pattern" "A pattern that cannot be matched in linear time, or is too large.",
     VersionCurrent Error "version.current" "The current version is listed among the accepted older ones.",
     KeyGrammar Error "key.grammar" "The key of a keyspace, index, relationship or counter is not a key grammar.",
+    KeyAccess Error "key.access" "An access path that the order of the key's segments cannot serve.",
+    KeyOverlap Error "key.overlap" "Two members of a resource could hold the same key.",
     KeySegment Error "key.segment" "A segment is named that the key does not have.",
     TtlTier Error "ttl.tier" "`ttlMs` is outside what the tier stands for.",
     TtlBucket Error "ttl.bucket" "A keyspace shall live longer than its resource lets anything live.",

@@ -2,10 +2,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::read::suggest;
 use super::{
-    Contract, Counter, Index, Keyspace, KvResource, NAME_CHARS_MAX, Relationship, Retention, SCHEMAS_MAX,
-    SchemaReference, TtlTier, derived,
+    Access, Contract, Counter, Index, Keyspace, KvResource, NAME_CHARS_MAX, Relationship, Retention,
+    SCHEMAS_MAX, SchemaReference, TtlTier, derived,
 };
-use crate::grammar_text::{self, Segment};
+use crate::key::{AccessPath, Grammar, Kind, Segment, overlaps};
 use crate::problem::{Code, Problem, Problems};
 use crate::schema;
 use crate::text::child;
@@ -18,29 +18,24 @@ pub(super) fn contract(contract: &Contract, problems: &mut Problems) {
         let path = child("/state", name);
         check.name(name, &path);
         check.reference(&store.schema, &child(&path, "schema"), &format!("state '{name}'"));
-        check.version(&store.state_version, &child(&path, "stateVersion"));
-        let accepted = child(&path, "acceptedVersions");
-        for (version, reference) in &store.accepted_versions {
-            let place = child(&accepted, version);
-            check.version(version, &place);
-            check.reference(reference, &place, &format!("state '{name}' acceptedVersions '{version}'"));
-        }
-        if store.accepted_versions.contains_key(&store.state_version) {
-            let message = format!(
-                "state '{name}': the current version `{}` is listed as an older one",
-                store.state_version
-            );
-            let fix = "remove it there, or raise `stateVersion`";
-            check.problem(Code::VersionCurrent, child(&accepted, &store.state_version), message, fix);
-        }
+        check.versions(
+            (&store.state_version, &store.accepted_versions),
+            (&path, "stateVersion"),
+            &format!("state '{name}'"),
+        );
     }
     check.aliases(contract.resources.kv.keys(), "/resources/kv");
     for (alias, resource) in &contract.resources.kv {
         let path = child("/resources/kv", alias);
         check.name(alias, &path);
         check.reference(&resource.schema, &child(&path, "schema"), &format!("resources.kv '{alias}'"));
+        check.versions(
+            (&resource.version, &resource.accepted_versions),
+            (&path, "version"),
+            &format!("resources.kv '{alias}'"),
+        );
         check.tier(resource.tier, resource.ttl_ms, &path);
-        Parts { check: &mut check, resource, alias, path }.all();
+        Parts { check: &mut check, resource, alias, path, grammars: Vec::new() }.all();
     }
     check_used(contract, problems);
 }
@@ -109,10 +104,30 @@ impl Check<'_> {
         }
     }
 
+    fn versions(
+        &mut self,
+        (current, accepted): (&str, &BTreeMap<String, SchemaReference>),
+        (path, field): (&str, &str),
+        owner: &str,
+    ) {
+        self.version(current, &child(path, field));
+        let older = child(path, "acceptedVersions");
+        for (version, reference) in accepted {
+            let place = child(&older, version);
+            self.version(version, &place);
+            self.reference(reference, &place, &format!("{owner} acceptedVersions '{version}'"));
+        }
+        if accepted.contains_key(current) {
+            let message = format!("{owner}: the current version `{current}` is listed as an older one");
+            let fix = format!("remove it there, or raise `{field}`");
+            self.problem(Code::VersionCurrent, child(&older, current), message, fix);
+        }
+    }
+
     fn version(&mut self, version: &str, path: &str) {
         let fits = version.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
         if version.is_empty() || !fits || version.len() > NAME_CHARS_MAX {
-            let message = format!("`{version}` cannot be a version of a state");
+            let message = format!("`{version}` cannot be a version");
             let fix =
                 format!("take letters, digits, `.`, `_` and `-`, at most {NAME_CHARS_MAX}, such as `v2`");
             self.problem(Code::NameForm, path, message, fix);
@@ -163,6 +178,8 @@ struct Parts<'c, 'a> {
     resource: &'c KvResource,
     alias: &'c str,
     path: String,
+    /// The keys of every member, with its name and where they are declared.
+    grammars: Vec<(&'c str, String, Grammar)>,
 }
 
 impl<'c> Parts<'c, '_> {
@@ -174,14 +191,15 @@ impl<'c> Parts<'c, '_> {
         }
         derived::check(&resource.keyspaces, &child(&self.path, "keyspaces"), self.check.problems);
         for (name, index) in &resource.indexes {
-            self.index(index, &self.place("indexes", name));
+            self.index(name, index, &self.place("indexes", name));
         }
         for (name, relationship) in &resource.relationships {
-            self.relationship(relationship, &self.place("relationships", name));
+            self.relationship(name, relationship, &self.place("relationships", name));
         }
         for (name, counter) in &resource.counters {
-            self.counter(counter, &self.place("counters", name));
+            self.counter(name, counter, &self.place("counters", name));
         }
+        self.overlaps();
         for (name, group) in &resource.atomic {
             let path = child(&self.place("atomic", name), "members");
             if group.members.len() < 2 {
@@ -234,11 +252,16 @@ impl<'c> Parts<'c, '_> {
         child(&child(&self.path, kind), name)
     }
 
-    fn keyspace(&mut self, name: &str, keyspace: &Keyspace) {
+    fn keyspace(&mut self, name: &'c str, keyspace: &Keyspace) {
         let path = self.place("keyspaces", name);
         let place = format!("resources.kv '{}' keyspace '{name}'", self.alias);
         if keyspace.schema != self.resource.schema {
             self.check.reference(&keyspace.schema, &child(&path, "schema"), &place);
+        }
+        let inherited = (&self.resource.version, &self.resource.accepted_versions);
+        if (&keyspace.version, &keyspace.accepted_versions) != inherited {
+            let versions = (keyspace.version.as_str(), &keyspace.accepted_versions);
+            self.check.versions(versions, (&path, "version"), &place);
         }
         self.check.tier(keyspace.tier, keyspace.ttl_ms, &path);
         let limit = self.resource.ttl_ms;
@@ -251,49 +274,66 @@ impl<'c> Parts<'c, '_> {
             let fix = "raise the resource's `ttlMs`, or lower this one";
             self.check.problem(Code::TtlBucket, child(&path, "ttlMs"), message, fix);
         }
-        let Some(segments) = self.segments(&keyspace.key, &child(&path, "key")) else { return };
+        let Some(grammar) = self.grammar(name, &keyspace.key, &child(&path, "key")) else { return };
         if let Some(retention) = &keyspace.retention {
-            self.retention(retention, &segments, &child(&path, "retention"));
+            self.retention(retention, &grammar, &child(&path, "retention"));
         }
         for (name, access) in &keyspace.access {
             let path = child(&child(&path, "access"), name);
             self.check.name(name, &path);
-            for (index, segment) in access.given.iter().enumerate() {
-                self.segment(segment, &segments, &child(&child(&path, "given"), index));
-            }
-            if let Some(range) = &access.range {
-                self.segment(range, &segments, &child(&path, "range"));
-            }
+            self.access(access, &grammar, &path);
         }
     }
 
-    fn retention(&mut self, retention: &Retention, segments: &[Segment<'_>], path: &str) {
+    fn access(&mut self, access: &Access, grammar: &Grammar, path: &str) {
+        let mut is_known = true;
+        for (index, segment) in access.given.iter().enumerate() {
+            is_known &= self.segment(segment, grammar, &child(&child(path, "given"), index));
+        }
+        if let Some(range) = &access.range {
+            is_known &= self.segment(range, grammar, &child(path, "range"));
+        }
+        if !is_known {
+            return;
+        }
+        let range = access.range.iter().map(|range| format!("{range}.."));
+        let parts: Vec<String> = access.given.iter().cloned().chain(range).collect();
+        let served = match parts.is_empty() {
+            true => Ok(AccessPath::all()),
+            false => AccessPath::parse(parts.join(",")),
+        };
+        if let Err(problem) = served.and_then(|path| grammar.access(&path).map(drop)) {
+            self.check.problem(Code::KeyAccess, path, problem.message, problem.help);
+        }
+    }
+
+    fn retention(&mut self, retention: &Retention, grammar: &Grammar, path: &str) {
         let path = child(path, "segment");
-        self.segment(&retention.segment, segments, &path);
-        let found = segments.iter().find(|segment| segment.name == retention.segment);
-        if let Some(Segment { name, kind }) =
-            found.filter(|segment| !matches!(segment.kind, Some("time" | "date")))
+        self.segment(&retention.segment, grammar, &path);
+        let found = grammar.named().find(|segment| segment.name() == Some(&retention.segment));
+        if let Some(kind) =
+            found.map(Segment::kind).filter(|kind| !matches!(kind, Kind::Time { .. } | Kind::Date))
         {
-            let kind = kind.unwrap_or("slug");
+            let name = &retention.segment;
             let message = format!("retention goes by a time or a date, and the segment `{name}` is a {kind}");
             self.check.problem(Code::KeySegment, path, message, "name a segment of type `time` or `date`");
         }
     }
 
-    fn index(&mut self, index: &Index, path: &str) {
+    fn index(&mut self, name: &'c str, index: &Index, path: &str) {
         let source = self.source(&index.of, &child(path, "of"));
         let values = child(path, "values");
         for (segment, pointer) in &index.values {
             self.pointer(pointer, &child(&values, segment));
         }
         let key = child(path, "key");
-        let Some(segments) = self.segments(&index.key, &key) else { return };
+        let Some(grammar) = self.grammar(name, &index.key, &key) else { return };
         for segment in index.values.keys() {
-            self.segment(segment, &segments, &child(&values, segment));
+            self.segment(segment, &grammar, &child(&values, segment));
         }
         let Some(source) = source else { return };
-        for Segment { name, .. } in segments {
-            if !index.values.contains_key(name) && !source.contains(&name) {
+        for name in names(&grammar) {
+            if !index.values.contains_key(name) && !names(&source).contains(name) {
                 let message = format!(
                     "nothing says what the segment `{name}` is: the key of `{}` does not have it",
                     index.of
@@ -304,15 +344,12 @@ impl<'c> Parts<'c, '_> {
         }
     }
 
-    fn relationship(&mut self, relationship: &Relationship, path: &str) {
+    fn relationship(&mut self, name: &'c str, relationship: &Relationship, path: &str) {
         self.source(&relationship.from, &child(path, "from"));
         self.source(&relationship.to, &child(path, "to"));
-        let forward = self.segments(&relationship.forward, &child(path, "forward"));
-        let reverse = self.segments(&relationship.reverse, &child(path, "reverse"));
+        let forward = self.grammar(name, &relationship.forward, &child(path, "forward"));
+        let reverse = self.grammar(name, &relationship.reverse, &child(path, "reverse"));
         let (Some(forward), Some(reverse)) = (forward, reverse) else { return };
-        let names = |segments: &[Segment<'_>]| {
-            segments.iter().map(|segment| segment.name.to_owned()).collect::<BTreeSet<_>>()
-        };
         if names(&forward) != names(&reverse) {
             let message =
                 "the keys there and back must have the same segments, so that each can be made of the other";
@@ -325,14 +362,14 @@ impl<'c> Parts<'c, '_> {
         }
     }
 
-    fn counter(&mut self, counter: &Counter, path: &str) {
+    fn counter(&mut self, name: &'c str, counter: &Counter, path: &str) {
         let source = self.source(&counter.of, &child(path, "of"));
         if let Some(condition) = &counter.when {
             self.pointer(&condition.pointer, &child(&child(path, "when"), "pointer"));
         }
         let key = child(path, "key");
-        let (Some(segments), Some(source)) = (self.segments(&counter.key, &key), source) else { return };
-        for Segment { name, .. } in segments.iter().filter(|segment| !source.contains(&segment.name)) {
+        let (Some(grammar), Some(source)) = (self.grammar(name, &counter.key, &key), source) else { return };
+        for name in names(&grammar).difference(&names(&source)) {
             let message = format!("the key of `{}` has no segment `{name}` to count by", counter.of);
             self.check.problem(
                 Code::KeySegment,
@@ -343,8 +380,8 @@ impl<'c> Parts<'c, '_> {
         }
     }
 
-    /// The segments of the keyspace of this name.
-    fn source(&mut self, name: &str, path: &str) -> Option<Vec<&'c str>> {
+    /// The grammar of the keyspace of this name, if it has one.
+    fn source(&mut self, name: &str, path: &str) -> Option<Grammar> {
         let resource = self.resource;
         let Some(keyspace) = resource.keyspaces.get(name) else {
             let message = format!("resources.kv '{}' has no keyspace `{name}`", self.alias);
@@ -357,28 +394,54 @@ impl<'c> Parts<'c, '_> {
             );
             return None;
         };
-        let segments = grammar_text::segments(&keyspace.key).ok()?;
-        Some(segments.into_iter().map(|segment| segment.name).collect())
+        // What is wrong with it is told where it is declared.
+        Grammar::parse(&keyspace.key).ok()
     }
 
-    fn segments<'k>(&mut self, key: &'k str, path: &str) -> Option<Vec<Segment<'k>>> {
-        match grammar_text::segments(key) {
-            Ok(segments) => Some(segments),
-            Err(message) => {
-                let fix = "write literals and segments in braces, such as `t.{tenant}.case.{case:ulid}`";
-                self.check.problem(Code::KeyGrammar, path, message, fix);
+    /// The grammar of a member's keys, which is kept to be compared with those of the others.
+    fn grammar(&mut self, member: &'c str, key: &str, path: &str) -> Option<Grammar> {
+        match Grammar::parse(key) {
+            Ok(grammar) => {
+                self.grammars.push((member, path.to_owned(), grammar.clone()));
+                Some(grammar)
+            }
+            Err(error) => {
+                for problem in error.problems {
+                    let message = format!("{} at byte {}", problem.message, problem.at);
+                    self.check.problem(Code::KeyGrammar, path, message, problem.help);
+                }
                 None
             }
         }
     }
 
-    fn segment(&mut self, name: &str, segments: &[Segment<'_>], path: &str) {
-        if segments.iter().any(|segment| segment.name == name) {
-            return;
+    /// All members of a resource lie in one bucket, where a key must say whose it is.
+    fn overlaps(&mut self) {
+        let grammars = std::mem::take(&mut self.grammars);
+        for overlap in overlaps(grammars.iter().map(|(_, path, grammar)| (path.as_str(), grammar))) {
+            let member =
+                |path: &str| grammars.iter().find(|(_, place, _)| place == path).map(|(name, ..)| *name);
+            let (first, second) = (member(&overlap.first), member(&overlap.second));
+            let message = format!(
+                "`{}` and `{}` could both hold the key {}",
+                first.unwrap_or_default(),
+                second.unwrap_or_default(),
+                overlap.key
+            );
+            self.check.problem(Code::KeyOverlap, overlap.second.clone(), message, overlap.problem().help);
+        }
+    }
+
+    /// Whether the key has a segment of this name; if not, says so.
+    fn segment(&mut self, name: &str, grammar: &Grammar, path: &str) -> bool {
+        let known = names(grammar);
+        if known.contains(name) {
+            return true;
         }
         let message = format!("the key has no segment `{name}`");
-        let fix = suggest(name, segments.iter().map(|segment| segment.name), "add it to the key");
+        let fix = suggest(name, known.iter().copied(), "add it to the key");
         self.check.problem(Code::KeySegment, path, message, fix);
+        false
     }
 
     fn pointer(&mut self, pointer: &str, path: &str) {
@@ -390,4 +453,9 @@ impl<'c> Parts<'c, '_> {
             self.check.problem(Code::PointerForm, path, message, fix);
         }
     }
+}
+
+/// The names of the segments of a key.
+fn names(grammar: &Grammar) -> BTreeSet<&str> {
+    grammar.named().filter_map(Segment::name).collect()
 }

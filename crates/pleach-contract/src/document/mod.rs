@@ -229,8 +229,10 @@ impl Contract {
             stores.flat_map(|store| std::iter::once(&store.schema).chain(store.accepted_versions.values()));
         let resources = self.resources.kv.values();
         let of_kv = resources.flat_map(|resource| {
-            std::iter::once(&resource.schema)
-                .chain(resource.keyspaces.values().map(|keyspace| &keyspace.schema))
+            let of_keyspaces = resource.keyspaces.values().flat_map(|keyspace| {
+                std::iter::once(&keyspace.schema).chain(keyspace.accepted_versions.values())
+            });
+            std::iter::once(&resource.schema).chain(resource.accepted_versions.values()).chain(of_keyspaces)
         });
         of_state.chain(of_kv).map(|reference| reference.schema.as_str()).collect()
     }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::fields::{self, Fields, nearest, report_type};
@@ -5,7 +7,7 @@ use super::resource::{KEEP_MAX, LIMIT_MAX};
 use super::{
     Access, AtomicGroup, Condition, Contract, ContractId, ContractKind, Counter, FORMAT, HISTORY_MAX, Index,
     Keyspace, KvResource, MAX_VALUE_BYTES_MAX, OnDelete, Period, Relationship, Resources, Retention, Role,
-    SHARDS_MAX, SchemaReference, StateStore, StoreKind, TTL_MS_MAX, TtlTier,
+    SHARDS_MAX, SchemaReference, StateStore, StoreKind, TTL_MS_MAX, TtlTier, first_version,
 };
 use crate::problem::{Code, Problem, Problems};
 use crate::text::{Node, NodeKind};
@@ -111,7 +113,7 @@ fn store(node: &Node, path: &str, problems: &mut Problems) -> Option<StateStore>
     let mut fields = Fields::of(node, path, problems)?;
     let kind = fields.required_choice("kind", &[("value", StoreKind::Value), ("map", StoreKind::Map)]);
     let schema = required_reference(&mut fields);
-    let state_version = fields.optional_text("stateVersion").unwrap_or_else(|| "v1".into());
+    let state_version = fields.optional_text("stateVersion").unwrap_or_else(first_version);
     let accepted_versions = fields.map("acceptedVersions", reference);
     let description = fields.optional_text("description");
     fields.end();
@@ -129,14 +131,21 @@ fn resource(node: &Node, path: &str, problems: &mut Problems) -> Option<KvResour
     let mut fields = Fields::of(node, path, problems)?;
     let purpose = fields.text("purpose", "add a sentence that says what it is for").unwrap_or_default();
     let schema = required_reference(&mut fields);
+    let version = fields.optional_text("version").unwrap_or_else(first_version);
+    let accepted_versions = fields.map("acceptedVersions", reference);
     let required = fields.flag("required", true);
     let history = fields.number("history", (1, HISTORY_MAX)).unwrap_or(1);
     let (tier, ttl_ms) = ttl(&mut fields, 0);
     let max_value_bytes = fields.number("maxValueBytes", (1, MAX_VALUE_BYTES_MAX));
     // Without a schema of its own, a keyspace has the resource's; what that is called does not matter here if it is missing.
-    let inherited = schema.clone().unwrap_or_else(|| SchemaReference { schema: String::new() });
+    let inherited = Inherited {
+        schema: schema.clone().unwrap_or_else(|| SchemaReference { schema: String::new() }),
+        version: version.clone(),
+        accepted_versions: accepted_versions.clone(),
+        ttl_ms,
+    };
     let keyspaces =
-        fields.map("keyspaces", |node, path, problems| keyspace(node, path, problems, (&inherited, ttl_ms)));
+        fields.map("keyspaces", |node, path, problems| keyspace(node, path, problems, &inherited));
     let indexes = fields.map("indexes", index);
     let relationships = fields.map("relationships", relationship);
     let counters = fields.map("counters", counter);
@@ -146,6 +155,8 @@ fn resource(node: &Node, path: &str, problems: &mut Problems) -> Option<KvResour
     Some(KvResource {
         purpose,
         schema,
+        version,
+        accepted_versions,
         required,
         history,
         tier,
@@ -165,22 +176,37 @@ fn ttl(fields: &mut Fields<'_>, inherited: u64) -> (Option<TtlTier>, u64) {
     (tier, given.unwrap_or_else(|| tier.map_or(inherited, TtlTier::default_ms)))
 }
 
-fn keyspace(
-    node: &Node,
-    path: &str,
-    problems: &mut Problems,
-    (inherited, ttl_ms): (&SchemaReference, u64),
-) -> Option<Keyspace> {
+/// What a keyspace has of its resource where it does not say otherwise.
+struct Inherited {
+    schema: SchemaReference,
+    version: String,
+    accepted_versions: BTreeMap<String, SchemaReference>,
+    ttl_ms: u64,
+}
+
+fn keyspace(node: &Node, path: &str, problems: &mut Problems, inherited: &Inherited) -> Option<Keyspace> {
     let mut fields = Fields::of(node, path, problems)?;
     let key = fields.text("key", "add the form of its keys, such as `t.{tenant}.case.{case:ulid}`");
-    let schema = match fields.optional("schema") {
-        Some(node) => reference(node, &fields.path("schema"), fields.problems()),
-        None => Some(inherited.clone()),
+    // Versions belong to their schema: whoever brings a schema of its own begins anew.
+    let (schema, version, accepted) = match fields.optional("schema") {
+        Some(node) => {
+            let own = reference(node, &fields.path("schema"), fields.problems());
+            (own, first_version(), BTreeMap::new())
+        }
+        None => {
+            let Inherited { schema, version, accepted_versions, .. } = inherited;
+            (Some(schema.clone()), version.clone(), accepted_versions.clone())
+        }
+    };
+    let version = fields.optional_text("version").unwrap_or(version);
+    let accepted_versions = match fields.optional("acceptedVersions") {
+        Some(_) => fields.map("acceptedVersions", reference),
+        None => accepted,
     };
     let role =
         fields.choice("role", &[("source", Role::Source), ("derived", Role::Derived)]).unwrap_or_default();
     let from = fields.texts("from");
-    let (tier, ttl_ms) = ttl(&mut fields, ttl_ms);
+    let (tier, ttl_ms) = ttl(&mut fields, inherited.ttl_ms);
     let retention = match fields.optional("retention") {
         Some(node) => retention(node, &fields.path("retention"), fields.problems()),
         None => None,
@@ -188,7 +214,19 @@ fn keyspace(
     let access = fields.map("access", access);
     let description = fields.optional_text("description");
     fields.end();
-    Some(Keyspace { key: key?, schema: schema?, role, from, tier, ttl_ms, retention, access, description })
+    Some(Keyspace {
+        key: key?,
+        schema: schema?,
+        version,
+        accepted_versions,
+        role,
+        from,
+        tier,
+        ttl_ms,
+        retention,
+        access,
+        description,
+    })
 }
 
 fn retention(node: &Node, path: &str, problems: &mut Problems) -> Option<Retention> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::SchemaReference;
+use super::{SchemaReference, first_version};
 
 /// The most records of a key that a resource may keep.
 pub const HISTORY_MAX: u64 = 64;
@@ -37,6 +37,12 @@ pub struct KvResource {
     pub purpose: String,
     /// What a value must look like, where a keyspace does not say otherwise.
     pub schema: SchemaReference,
+    /// The version that is written with every value; a new one when old values no longer do.
+    #[serde(default = "first_version")]
+    pub version: String,
+    /// Older versions whose values are still stored, and what those must look like.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accepted_versions: BTreeMap<String, SchemaReference>,
     /// Whether code sees it as always there. It is provisioned either way.
     #[serde(default = "yes")]
     pub required: bool,
@@ -80,6 +86,12 @@ pub struct Keyspace {
     pub key: String,
     /// What a value must look like; by default what the resource says.
     pub schema: SchemaReference,
+    /// The version that is written with every value. By default what the resource says, or `v1` with a schema of its own.
+    #[serde(default = "first_version")]
+    pub version: String,
+    /// Older versions whose values are still stored. By default what the resource says, or none with a schema of its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accepted_versions: BTreeMap<String, SchemaReference>,
     /// Whether it is the truth, or can be built anew from it.
     #[serde(default)]
     pub role: Role,

@@ -179,6 +179,40 @@ fn parts_of_a_resource_that_contradict_each_other_are_told() {
 }
 
 #[test]
+fn keys_that_cannot_serve_what_is_declared_are_told() {
+    let at = |path: &str| format!("/resources/kv/notes{path}");
+    let keyspaces = |b: Value| kv(json!({"keyspaces": {"a": {"key": "n.{id:ulid}"}, "b": b}}));
+    check(keyspaces(json!({"key": "m.{id:"})), Code::KeyGrammar, &at("/keyspaces/b/key"));
+    check(keyspaces(json!({"key": "n.{any}"})), Code::KeyOverlap, &at("/keyspaces/b/key"));
+    let access = |access: Value| keyspaces(json!({"key": "m.{a}.{b:time}", "access": {"x": access}}));
+    assert_eq!(codes(&access(json!({"given": ["a"], "range": "b"}))), []);
+    check(access(json!({"given": ["b"]})), Code::KeyAccess, &at("/keyspaces/b/access/x"));
+    check(access(json!({"range": "c"})), Code::KeySegment, &at("/keyspaces/b/access/x/range"));
+}
+
+#[test]
+fn versions_of_keyspaces_are_those_of_their_schema() {
+    let mut value = kv(json!({"version": "v2", "acceptedVersions": {"v1": {"schema": "Old"}}, "keyspaces": {
+        "same": {"key": "a.{id}"},
+        "own": {"key": "b.{id}", "schema": {"schema": "Own"}},
+        "kept": {"key": "c.{id}", "version": "v3", "acceptedVersions": {}},
+    }}));
+    merge(&mut value, json!({"schemas": {"Old": true, "Own": true}}));
+    let contract = Contract::from_value(&value).unwrap().contract;
+    let keyspaces = &contract.resources.kv["notes"].keyspaces;
+    let versions = |name: &str| {
+        let keyspace: &Keyspace = &keyspaces[name];
+        (keyspace.version.clone(), keyspace.accepted_versions.len())
+    };
+    assert_eq!(versions("same"), ("v2".into(), 1));
+    assert_eq!(versions("own"), ("v1".into(), 0));
+    assert_eq!(versions("kept"), ("v3".into(), 0));
+    let own = json!({"resources": {"kv": {"notes": {"keyspaces": {"own": {"acceptedVersions": {"v1": {"schema": "Old"}}}}}}}});
+    merge(&mut value, own);
+    check(value, Code::VersionCurrent, "/resources/kv/notes/keyspaces/own/acceptedVersions/v1");
+}
+
+#[test]
 fn aliases_that_would_be_one_bucket_are_told() {
     let resource = json!({"purpose": "p", "schema": {"schema": "Note"}});
     let value = with(json!({"resources": {"kv": {"job-cache": resource, "job_cache": resource}}}));
