@@ -32,6 +32,7 @@
 mod builder;
 mod canonical;
 mod document;
+pub mod evolution;
 mod format_schema;
 pub mod key;
 mod problem;
