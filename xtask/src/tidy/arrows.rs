@@ -3,13 +3,24 @@ use crate::metadata::Metadata;
 
 /// Which of our crates each of our crates may depend on, for its code and for its tests. Arrows point
 /// down only: an engine never sees what is built on it, and a door sees the library, not an engine.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     ("pleach-engine", &[]),
     ("pleach-contract", &["pleach-engine"]),
     ("pleach-embedded", &["pleach-engine"]),
     ("pleach-nats", &["pleach-engine", "pleach-nats-testing"]),
     ("pleach-nats-testing", &[]),
-    ("pleach", &["pleach-engine", "pleach-embedded", "pleach-nats", "pleach-nats-testing"]),
+    ("pleach-stores", &["pleach-engine", "pleach-contract", "pleach-embedded"]),
+    (
+        "pleach",
+        &[
+            "pleach-contract",
+            "pleach-embedded",
+            "pleach-engine",
+            "pleach-nats",
+            "pleach-nats-testing",
+            "pleach-stores",
+        ],
+    ),
     ("pleach-cli", &["pleach", "pleach-contract", "pleach-nats-testing"]),
     (
         "pleach-bench",
@@ -20,6 +31,7 @@ const ALLOWED: [(&str, &[&str]); 9] = [
             "pleach-engine",
             "pleach-nats",
             "pleach-nats-testing",
+            "pleach-stores",
         ],
     ),
     ("xtask", &[]),
