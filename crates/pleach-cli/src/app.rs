@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use pleach::{Bucket, BucketName, Error, ErrorKind, OpenOptions, Store, StoreUrl};
 
 use crate::credentials::{self, Credentials};
+use crate::exit::Exit;
 use crate::failure::Problem;
 use crate::output::Output;
 use crate::progress::Opening;
@@ -18,6 +19,8 @@ pub(crate) struct App {
     credentials: Credentials,
     store: Option<Store>,
     pub(crate) output: Output,
+    /// What the command ends with.
+    pub(crate) exit: Exit,
 }
 
 impl App {
@@ -25,7 +28,7 @@ impl App {
     pub(crate) fn new(url: Option<String>, credentials: Credentials, output: Output) -> Self {
         // An empty variable of the environment is as good as none.
         let url = url.filter(|url| !url.is_empty()).unwrap_or_else(|| STORE_DEFAULT.into());
-        Self { url, credentials, store: None, output }
+        Self { url, credentials, store: None, output, exit: Exit::default() }
     }
 
     /// Who we are to servers, as far as the command line says.

@@ -16,6 +16,32 @@ const KINDS: [ErrorKind; 10] = [
     ErrorKind::Unknown,
 ];
 
+/// The commands whose exit code says what a new contract changes.
+const JUDGES: [&str; 3] = ["diff", "plan", "apply"];
+
+/// What a command ends with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Exit {
+    /// If it was done.
+    pub(crate) done: u8,
+    /// If it failed, whatever the kind of error; none leaves it to the kind.
+    pub(crate) failed: Option<u8>,
+}
+
+impl Exit {
+    /// That of a command which judges contracts: every failure is 1, so that 2 and 3 are left for what it finds.
+    pub(crate) const JUDGING: Self = Self { done: 0, failed: Some(1) };
+}
+
+/// The exit code of arguments that cannot be understood.
+pub(crate) fn usage() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let judges = words
+        .windows(2)
+        .any(|pair| pair[0] == "contract" && JUDGES.contains(&pair[1].as_str()));
+    if judges { ExitCode::from(1) } else { code(ErrorKind::Invalid) }
+}
+
 /// What `pleach help exit-codes` says.
 pub(crate) fn help() -> String {
     let mut text = String::from(
@@ -26,6 +52,13 @@ pub(crate) fn help() -> String {
         let (code, meaning) = describe(kind);
         text.push_str(&format!("  {code:<5} {:<12} {meaning}\n", kind.as_str()));
     }
+    text.push_str(
+        "\n`pleach contract diff`, `plan` and `apply` say what a new contract changes instead:\n\n  \
+         0     nothing    There is nothing to do, or it was done.\n  \
+         1     error      It could not be found out or done; the error names its kind.\n  \
+         2     changes    There are changes, and none is dangerous.\n  \
+         3     dangerous  There are dangerous changes.\n",
+    );
     text.push_str(
         "\nExamples:\n  pleach kv get carts user.42; [ $? -eq 3 ] && echo \"no such key\"\n  \
          pleach --json kv create locks job.7 \"$$\" 2>error.json\n",

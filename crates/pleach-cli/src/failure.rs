@@ -78,7 +78,7 @@ pub(crate) fn report_usage(error: &clap::Error, form: Form, color: ColorChoice) 
                 let _ = writeln!(io::stderr(), "{} {help}", paint.cyan("help:"));
             }
         }
-        return exit::code(ErrorKind::Invalid);
+        return exit::usage();
     }
     let report = Report {
         kind: ErrorKind::Invalid,
@@ -87,7 +87,7 @@ pub(crate) fn report_usage(error: &clap::Error, form: Form, color: ColorChoice) 
         help: Some(specific.unwrap_or_else(|| "see the usage with `--help`".into())),
     };
     report.print(form, color);
-    exit::code(report.kind)
+    exit::usage()
 }
 
 /// What is wrong with the arguments, in a line and without the way to the usage.

@@ -36,14 +36,19 @@ fn main() -> ExitCode {
     };
     let (form, color) = (global.form(), global.color());
     let mut app = global.app();
-    let done = pollster::block_on(async {
+    let (done, exit) = pollster::block_on(async {
         let done = command.run(&mut app).await;
+        let exit = app.exit;
         let finished = app.finish().await;
-        done.and(finished)
+        (done.and(finished), exit)
     });
     match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure::report(&error, form, color),
+        Ok(()) => ExitCode::from(exit.done),
+        Err(error) => {
+            let code = failure::report(&error, form, color);
+            // A reader that left is no failure.
+            exit.failed.filter(|_| code != ExitCode::SUCCESS).map_or(code, ExitCode::from)
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pleach_contract::{Parsed, Severity};
+use pleach_contract::{Contract, Parsed, Problem as ContractProblem, Problems, Severity};
+use serde_json::{Value, json};
 
-use super::report::{Findings, ReportForm, print};
+use super::report::{Remark, Report, ReportForm, Weight, print};
 use super::source::Source;
 use crate::app::App;
 use crate::failure::Problem;
+use crate::record::JSON_VERSION;
 use crate::text::counted;
 
 /// Reads contracts and says everything that is wrong with them, and how to mend it
@@ -29,42 +31,69 @@ pub(crate) struct CheckArgs {
 
 impl CheckArgs {
     pub(crate) fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let mut findings = Vec::with_capacity(self.files.len());
-        for file in &self.files {
-            findings.push(look(Source::read(file)?));
-        }
-        let form = match self.format {
-            ReportForm::Text if app.output.is_json() => ReportForm::Json,
-            form => form,
+        let sources = self.files.iter().map(|file| Source::read(file)).collect::<Result<Vec<_>, _>>()?;
+        let reports: Vec<Report<'_>> = sources.iter().map(look).collect();
+        let form = self.format.or_json(&app.output);
+        print(&reports, "pleach contract check", form, &mut app.output)?;
+        let broken: Vec<&Report<'_>> =
+            reports.iter().filter(|report| report.count(Weight::Failure) > 0).collect();
+        let errors: usize = broken.iter().map(|report| report.count(Weight::Failure)).sum();
+        let errors = counted(errors as u64, "error", "errors");
+        let message = match broken.as_slice() {
+            [] => return Ok(()),
+            [one] => format!("{errors} in {}", one.source.name),
+            many => format!("{errors} in {}", counted(many.len() as u64, "file", "files")),
         };
-        print(&findings, form, &mut app.output)?;
-        let broken: Vec<&Findings> =
-            findings.iter().filter(|found| found.count(Severity::Error) > 0).collect();
-        let errors: usize = broken.iter().map(|found| found.count(Severity::Error)).sum();
-        match broken.as_slice() {
-            [] => Ok(()),
-            [one] => {
-                let message = format!("{} in {}", counted(errors as u64, "error", "errors"), one.source.name);
-                Err(Problem::invalid(message).help("each finding says what to do").into())
-            }
-            many => {
-                let message = format!(
-                    "{} in {}",
-                    counted(errors as u64, "error", "errors"),
-                    counted(many.len() as u64, "file", "files")
-                );
-                Err(Problem::invalid(message).help("each finding says what to do").into())
-            }
-        }
+        Err(Problem::invalid(message).help("each finding says what to do").into())
     }
 }
 
-fn look(source: Source) -> Findings {
+fn look(source: &Source) -> Report<'_> {
     let (problems, contract) = match source.parse() {
-        Ok(Parsed { contract, warnings }) => {
-            (warnings.list().to_vec(), Some((contract.id.to_string(), contract.digest())))
-        }
-        Err(problems) => (problems.list().to_vec(), None),
+        Ok(Parsed { contract, warnings }) => (warnings, Some(contract)),
+        Err(problems) => (problems, None),
     };
-    Findings { source, problems, contract }
+    report(source, &problems, contract.as_ref())
+}
+
+/// What is wrong with a contract, and which it is if it can be used.
+pub(super) fn report<'s>(source: &'s Source, problems: &Problems, contract: Option<&Contract>) -> Report<'s> {
+    let name = &source.name;
+    let remarks: Vec<Remark> = problems.list().iter().map(|problem| remark(name, problem)).collect();
+    let mut report = Report { source, remarks, summary: None, object: Value::Null };
+    let (errors, warnings) = (report.count(Weight::Failure), report.count(Weight::Warning));
+    let digest = contract.map(Contract::digest);
+    report.object = json!({
+        "v": JSON_VERSION, "event": "checked", "file": name, "id": contract.map(|contract| &contract.id), "digest": digest,
+        "errors": errors, "warnings": warnings,
+    });
+    if let (Some(contract), Some(digest)) = (contract, digest) {
+        let but = match warnings as u64 {
+            0 => String::new(),
+            count => format!(", with {}", counted(count, "warning", "warnings")),
+        };
+        report.summary = Some(format!("{name} is the contract {}{but}\n  digest  {digest}", contract.id));
+    }
+    report
+}
+
+fn remark(file: &str, problem: &ContractProblem) -> Remark {
+    let (weight, word) = match problem.severity {
+        Severity::Error => (Weight::Failure, "error"),
+        Severity::Warning => (Weight::Warning, "warning"),
+    };
+    let mut object = json!({"v": JSON_VERSION, "event": "problem", "file": file});
+    if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), json!(problem)) {
+        object.extend(fields);
+    }
+    Remark {
+        weight,
+        word,
+        code: problem.code.as_str(),
+        position: problem.position.filter(|position| position.line > 0),
+        path: problem.path.clone(),
+        message: problem.message.clone(),
+        details: vec![("fix", problem.fix.clone())],
+        object,
+    }
 }

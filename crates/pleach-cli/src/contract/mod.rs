@@ -1,6 +1,8 @@
 //! The commands on contracts. They work on files, and need no store.
 
+mod against;
 mod check;
+mod diff;
 mod digest;
 pub(crate) mod explain_key;
 mod fmt;
@@ -19,12 +21,13 @@ use crate::app::App;
 #[command(
     after_help = "A contract says what keys and values mean, as YAML or JSON: docs/contracts.md has all of it.\n\n\
                   Examples:\n  pleach contract new acme.notes@v1 --kv notes -o contract.yaml\n  \
-                  pleach contract check contract.yaml\n  pleach contract digest contract.yaml\n  \
+                  pleach contract check contract.yaml\n  pleach contract diff contract.yaml --against git:main\n  pleach contract digest contract.yaml\n  \
                   pleach contract explain-key --grammar 'order.{day:date}.{n:uint(4)}' order.20260705.0042"
 )]
 pub(crate) enum ContractCommand {
     New(new::NewArgs),
     Check(check::CheckArgs),
+    Diff(diff::DiffArgs),
     Digest(digest::DigestArgs),
     Fmt(fmt::FmtArgs),
     Schema(schema::SchemaArgs),
@@ -36,6 +39,7 @@ impl ContractCommand {
         match self {
             Self::New(args) => args.run(app),
             Self::Check(args) => args.run(app),
+            Self::Diff(args) => args.run(app),
             Self::Digest(args) => args.run(app),
             Self::Fmt(args) => args.run(app),
             Self::Schema(args) => args.run(app),

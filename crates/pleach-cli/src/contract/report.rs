@@ -1,15 +1,14 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use pleach_contract::{Digest, Position, Problem, Severity};
-use serde_json::json;
+use pleach_contract::Position;
+use serde_json::Value;
 
 use super::source::Source;
 use crate::output::Output;
-use crate::record::JSON_VERSION;
-use crate::text::{counted, shown};
+use crate::text::shown;
 
-/// How findings are printed.
+/// How remarks are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReportForm {
     /// For people.
@@ -23,96 +22,134 @@ pub(super) enum ReportForm {
     Github,
 }
 
-/// What was found in one file.
+impl ReportForm {
+    /// The form that was asked for, by an option of its own or for the whole command line.
+    pub(super) fn or_json(self, output: &Output) -> Self {
+        if self == Self::Text && output.is_json() { Self::Json } else { self }
+    }
+}
+
+/// How much a remark weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Weight {
+    /// Good to know.
+    Notice,
+    /// Worth a look.
+    Warning,
+    /// It stands in the way.
+    Failure,
+}
+
+/// Something there is to say about a contract.
 #[derive(Debug)]
-pub(super) struct Findings {
-    pub(super) source: Source,
-    pub(super) problems: Vec<Problem>,
-    /// The contract, if it can be used.
-    pub(super) contract: Option<(String, Digest)>,
+pub(super) struct Remark {
+    pub(super) weight: Weight,
+    /// What it is in a word, such as `error`.
+    pub(super) word: &'static str,
+    pub(super) code: &'static str,
+    pub(super) position: Option<Position>,
+    /// Where it is, as a JSON Pointer.
+    pub(super) path: String,
+    pub(super) message: String,
+    /// What else there is to say, each under a short name, such as `fix`.
+    pub(super) details: Vec<(&'static str, String)>,
+    /// All of it, for programs.
+    pub(super) object: Value,
 }
 
-impl Findings {
-    pub(super) fn count(&self, severity: Severity) -> usize {
-        self.problems.iter().filter(|problem| problem.severity == severity).count()
+/// All there is to say about one contract.
+#[derive(Debug)]
+pub(super) struct Report<'s> {
+    pub(super) source: &'s Source,
+    pub(super) remarks: Vec<Remark>,
+    /// What it comes to, for people.
+    pub(super) summary: Option<String>,
+    /// What it comes to, for programs.
+    pub(super) object: Value,
+}
+
+impl Report<'_> {
+    /// How many remarks weigh so much.
+    pub(super) fn count(&self, weight: Weight) -> usize {
+        self.remarks.iter().filter(|remark| remark.weight == weight).count()
     }
 }
 
-/// Prints what was found.
-pub(super) fn print(findings: &[Findings], form: ReportForm, output: &mut Output) -> anyhow::Result<()> {
+/// Prints reports of a command, such as `pleach contract check`.
+pub(super) fn print(
+    reports: &[Report<'_>],
+    command: &str,
+    form: ReportForm,
+    output: &mut Output,
+) -> anyhow::Result<()> {
     match form {
-        ReportForm::Text => findings.iter().try_for_each(|found| text(found, output)),
-        ReportForm::Json => findings.iter().try_for_each(|found| objects(found, output)),
-        ReportForm::Junit => output.bytes(junit(findings).as_bytes()),
-        ReportForm::Github => findings.iter().try_for_each(|found| annotations(found, output)),
+        ReportForm::Text => reports.iter().try_for_each(|report| text(report, output)),
+        ReportForm::Json => reports.iter().try_for_each(|report| objects(report, output)),
+        ReportForm::Junit => output.bytes(junit(reports, command).as_bytes()),
+        ReportForm::Github => reports.iter().try_for_each(|report| annotations(report, output)),
     }
 }
 
-fn text(found: &Findings, output: &mut Output) -> anyhow::Result<()> {
+fn text(report: &Report<'_>, output: &mut Output) -> anyhow::Result<()> {
     let paint = output.paint();
-    let name = &found.source.name;
-    for problem in &found.problems {
-        let Position { line, column } = problem.position.unwrap_or_default();
-        let place = if line > 0 { format!("{name}:{line}:{column}") } else { name.clone() };
-        let severity = match problem.severity {
-            Severity::Error => paint.red("error:"),
-            Severity::Warning => paint.cyan("warning:"),
+    let name = &report.source.name;
+    for remark in &report.remarks {
+        let place = match remark.position {
+            Some(Position { line, column }) => format!("{name}:{line}:{column}"),
+            None => name.clone(),
         };
-        let code = paint.dim(&format!("[{}]", problem.code));
-        output.line(format_args!(
-            "{}: {severity} {} {code}",
-            paint.bold(&place),
-            shown(problem.message.as_bytes())
-        ))?;
-        if !problem.path.is_empty() {
-            output.line(format_args!("  at    {}", shown(problem.path.as_bytes())))?;
+        let word = format!("{}:", remark.word);
+        let word = match remark.weight {
+            Weight::Failure => paint.red(&word),
+            Weight::Warning | Weight::Notice => paint.cyan(&word),
+        };
+        let code = paint.dim(&format!("[{}]", remark.code));
+        let message = shown(remark.message.as_bytes());
+        output.line(format_args!("{}: {word} {message} {code}", paint.bold(&place)))?;
+        if !remark.path.is_empty() {
+            output.line(format_args!("  at    {}", shown(remark.path.as_bytes())))?;
         }
-        if let Some(content) = found.source.line(line) {
+        if let Some(content) = remark.position.and_then(|position| report.source.line(position.line)) {
             output.line(format_args!("  line  {}", shown(content.trim().as_bytes())))?;
         }
-        output.line(format_args!("  fix   {}\n", shown(problem.fix.as_bytes())))?;
-    }
-    match &found.contract {
-        Some((id, digest)) if !output.is_quiet() => {
-            let warnings = match found.count(Severity::Warning) as u64 {
-                0 => String::new(),
-                count => format!(", with {}", counted(count, "warning", "warnings")),
-            };
-            output.line(format_args!("{name} is the contract {id}{warnings}\n  digest  {digest}"))
+        for (label, detail) in &remark.details {
+            output.line(format_args!("  {label:<5} {}", shown(detail.as_bytes())))?;
         }
+        output.line("")?;
+    }
+    match &report.summary {
+        Some(summary) if !output.is_quiet() => output.line(summary),
         _ => Ok(()),
     }
 }
 
-fn objects(found: &Findings, output: &mut Output) -> anyhow::Result<()> {
-    let name = &found.source.name;
-    for problem in &found.problems {
-        let mut object = json!({"v": JSON_VERSION, "event": "problem", "file": name});
-        if let (Some(object), serde_json::Value::Object(fields)) = (object.as_object_mut(), json!(problem)) {
-            object.extend(fields);
-        }
-        output.object(&object)?;
+fn objects(report: &Report<'_>, output: &mut Output) -> anyhow::Result<()> {
+    for remark in &report.remarks {
+        output.object(&remark.object)?;
     }
-    let (id, digest) = found.contract.as_ref().map_or((None, None), |(id, digest)| (Some(id), Some(digest)));
-    output.object(&json!({
-        "v": JSON_VERSION, "event": "checked", "file": name, "id": id, "digest": digest,
-        "errors": found.count(Severity::Error), "warnings": found.count(Severity::Warning),
-    }))
+    output.object(&report.object)
 }
 
-fn annotations(found: &Findings, output: &mut Output) -> anyhow::Result<()> {
-    for problem in &found.problems {
-        let level = match problem.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
+fn annotations(report: &Report<'_>, output: &mut Output) -> anyhow::Result<()> {
+    for remark in &report.remarks {
+        let level = match remark.weight {
+            Weight::Failure => "error",
+            Weight::Warning => "warning",
+            Weight::Notice => "notice",
         };
-        let Position { line, column } = problem.position.unwrap_or(Position { line: 1, column: 1 });
-        let (file, title) = (property(&found.source.name), property(problem.code.as_str()));
-        let message = property_free(&format!("{}\nfix: {}", problem.message, problem.fix));
+        let Position { line, column } = remark.position.unwrap_or(Position { line: 1, column: 1 });
+        let (file, title) = (property(&report.source.name), property(remark.code));
+        let message = property_free(&whole(remark));
         output
             .line(format_args!("::{level} file={file},line={line},col={column},title={title}::{message}"))?;
     }
     Ok(())
+}
+
+/// A remark with all its details, a line each.
+fn whole(remark: &Remark) -> String {
+    let details = remark.details.iter().map(|(label, detail)| format!("{label}: {detail}"));
+    std::iter::once(remark.message.clone()).chain(details).collect::<Vec<_>>().join("\n")
 }
 
 /// A text in the place of a message of GitHub's commands.
@@ -125,31 +162,25 @@ fn property(text: &str) -> String {
     property_free(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-fn junit(findings: &[Findings]) -> String {
-    let failed = findings.iter().filter(|found| found.count(Severity::Error) > 0).count();
+fn junit(reports: &[Report<'_>], command: &str) -> String {
+    let failed = reports.iter().filter(|report| report.count(Weight::Failure) > 0).count();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let tests = findings.len();
+    let tests = reports.len();
     let _ = writeln!(xml, "<testsuites tests=\"{tests}\" failures=\"{failed}\">");
-    let _ =
-        writeln!(xml, "  <testsuite name=\"pleach contract check\" tests=\"{tests}\" failures=\"{failed}\">");
-    for found in findings {
-        let name = escaped(&found.source.name);
+    let _ = writeln!(xml, "  <testsuite name=\"{command}\" tests=\"{tests}\" failures=\"{failed}\">");
+    for report in reports {
+        let name = escaped(&report.source.name);
         let _ = writeln!(xml, "    <testcase classname=\"pleach.contract\" name=\"{name}\" file=\"{name}\">");
-        for problem in &found.problems {
-            let Position { line, column } = problem.position.unwrap_or_default();
-            let message = escaped(&problem.message);
-            let more = format!("{line}:{column} {}\nfix: {}", escaped(&problem.path), escaped(&problem.fix));
-            let _ = match problem.severity {
-                Severity::Error => {
-                    writeln!(
-                        xml,
-                        "      <failure type=\"{}\" message=\"{message}\">{more}</failure>",
-                        problem.code
-                    )
-                }
-                Severity::Warning => {
-                    writeln!(xml, "      <system-out>warning {}: {message} {more}</system-out>", problem.code)
-                }
+        for remark in &report.remarks {
+            let Position { line, column } = remark.position.unwrap_or_default();
+            let message = escaped(&remark.message);
+            let details = remark.details.iter().map(|(label, detail)| format!("\n{label}: {}", escaped(detail)));
+            let more = format!("{line}:{column} {}{}", escaped(&remark.path), details.collect::<String>());
+            let _ = if remark.weight == Weight::Failure {
+                writeln!(xml, "      <failure type=\"{}\" message=\"{message}\">{more}</failure>", remark.code)
+            } else {
+                let (word, code) = (remark.word, remark.code);
+                writeln!(xml, "      <system-out>{word} {code}: {message} {more}</system-out>")
             };
         }
         xml.push_str("    </testcase>\n");

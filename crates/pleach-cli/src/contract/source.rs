@@ -37,8 +37,13 @@ impl Source {
                     .context(problem.help("name a file that can be read, or `-` for stdin"))
             })?
         };
+        Ok(Self::of(name, path, bytes))
+    }
+
+    /// A text that was found elsewhere, in the notation that `path` says.
+    pub(super) fn of(name: String, path: &Path, bytes: Vec<u8>) -> Self {
         let notation = notation(path, &bytes);
-        Ok(Self { name, path: path.to_owned(), bytes, notation })
+        Self { name, path: path.to_owned(), bytes, notation }
     }
 
     /// What the contract is, or everything that is wrong with it.

@@ -3,6 +3,7 @@
 
 mod buckets;
 mod consumers;
+mod contract_diff;
 mod contracts;
 mod errors;
 mod export_import;

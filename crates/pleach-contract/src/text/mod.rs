@@ -89,6 +89,24 @@ pub(crate) fn read(bytes: &[u8], notation: Notation) -> (Option<Node>, Problems)
     }
 }
 
+/// Where things are in the text of a contract.
+#[derive(Debug)]
+pub struct Places(Option<Node>);
+
+impl Places {
+    /// Those of a text; of one that cannot be read, none.
+    #[must_use]
+    pub fn of(bytes: &[u8], notation: Notation) -> Self {
+        Self(read(bytes, notation).0)
+    }
+
+    /// The place of what a JSON Pointer leads to, or of the nearest thing above it.
+    #[must_use]
+    pub fn position(&self, pointer: &str) -> Option<Position> {
+        self.0.as_ref().map(|node| node.position_of(pointer))
+    }
+}
+
 impl Node {
     /// The node as a JSON value. Of two fields of one name the first counts; that is a problem by then.
     pub(crate) fn value(&self) -> Value {
