@@ -1,5 +1,6 @@
-//! Runs the shell sessions of the README: fenced `console` blocks, with a command after each `$ ` and what it
-//! prints below. In what is printed, `…` alone in a line stands for any lines, and elsewhere for any text.
+//! Runs the shell sessions of the README and of the guide: fenced `console` blocks, with a command after each `$ ` and
+//! what it prints below. In what is printed, `…` alone in a line stands for any lines, and elsewhere for any text. A
+//! fenced block that names a file, such as `yaml contract.yaml`, is written to that file first.
 
 use std::env;
 use std::fs;
@@ -13,12 +14,30 @@ use crate::given::given_nothing;
 /// Where the README has a NATS server. A real one takes its place.
 const SERVER: &str = "nats://localhost";
 
+/// How a step begins that writes a file: its name follows, and what would be expected is what it holds.
+const WRITE: &str = "write ";
+
 /// A command of a session, and what it shall print.
 #[derive(Debug, PartialEq, Eq)]
 struct Step {
     line: usize,
     command: String,
     expected: Vec<String>,
+}
+
+#[test]
+fn the_shell_sessions_of_the_guide_run_as_written() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+    let mut chapters = 0;
+    for chapter in fs::read_dir(guide).expect("there is a guide in docs/guide") {
+        let path = chapter.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            let text = fs::read_to_string(&path).unwrap();
+            run_sessions(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            chapters += 1;
+        }
+    }
+    assert!(chapters > 0);
 }
 
 #[test]
@@ -38,6 +57,10 @@ fn run_sessions(text: &str) -> Result<(), String> {
     let paths = paths.unwrap();
     let server = text.contains(SERVER).then(Server::start);
     for Step { line, command, expected } in steps(text) {
+        if let Some(file) = command.strip_prefix(WRITE) {
+            directory.file(file, expected.join("\n") + "\n");
+            continue;
+        }
         let mut shell = Command::new("sh");
         let there = |text: &str| match &server {
             Some(server) => text.replace(SERVER, &server.url()),
@@ -68,7 +91,12 @@ fn steps(text: &str) -> Vec<Step> {
     let mut goes_on = false;
     for (index, line) in text.lines().enumerate() {
         if line.trim_start().starts_with("```") {
-            in_session = !in_session && line.trim() == "```console";
+            let file = line.trim().split_once(' ').map(|(_, file)| file);
+            if let Some(file) = file.filter(|_| !in_session) {
+                let command = format!("{WRITE}{file}");
+                steps.push(Step { line: index + 1, command, expected: Vec::new() });
+            }
+            in_session = !in_session && (line.trim() == "```console" || file.is_some());
             goes_on = false;
         } else if in_session && goes_on {
             let step = steps.last_mut().expect("a command goes on");
