@@ -89,7 +89,7 @@ fn remark(file: &str, problem: &ContractProblem) -> Remark {
     Remark {
         weight,
         word,
-        code: problem.code.as_str(),
+        code: problem.code.as_str().to_owned(),
         position: problem.position.filter(|position| position.line > 0),
         path: problem.path.clone(),
         message: problem.message.clone(),

@@ -1,13 +1,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pleach_contract::evolution::{Diff, Effect, Finding, Verdict, diff_over};
+use pleach_contract::evolution::{Diff, Finding, Verdict, diff_over};
 use pleach_contract::{Contract, Places};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::against::Against;
 use super::check;
-use super::report::{Remark, Report, ReportForm, Weight, print};
+use super::judged::Judged;
+use super::report::{Report, ReportForm, print};
 use super::source::Source;
 use crate::app::App;
 use crate::exit::Exit;
@@ -93,7 +94,7 @@ pub(super) fn contract(source: &Source, app: &mut App) -> anyhow::Result<Contrac
 
 fn report<'s>(source: &'s Source, new: &Contract, diff: &Diff) -> Report<'s> {
     let places = Places::of(&source.bytes, source.notation);
-    let remarks = diff.findings.iter().map(|finding| remark(&source.name, finding, &places)).collect();
+    let remarks = diff.findings.iter().map(|finding| judged(finding).remark(&source.name, &places)).collect();
     let count = |verdict: Verdict| diff.findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (safe, scan, dangerous) = (count(Verdict::Safe), count(Verdict::Scan), count(Verdict::Dangerous));
     let summary = if diff.findings.is_empty() {
@@ -114,48 +115,16 @@ fn report<'s>(source: &'s Source, new: &Contract, diff: &Diff) -> Report<'s> {
     Report { source, remarks, summary: Some(summary), object }
 }
 
-/// A finding as a remark at its place in the new contract.
-pub(super) fn remark(file: &str, finding: &Finding, places: &Places) -> Remark {
-    let (weight, word) = match finding.verdict {
-        Verdict::Safe => (Weight::Notice, "safe"),
-        Verdict::Scan => (Weight::Warning, "scan"),
-        Verdict::Dangerous => (Weight::Failure, "dangerous"),
-    };
-    let position = places.position(&finding.path);
-    let mut object = json!({"v": JSON_VERSION, "event": "finding", "file": file});
-    if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), json!(finding)) {
-        object.extend(fields);
-        if let (Some(position), Value::Object(fields)) = (position, json!(position)) {
-            object.extend(fields);
-            debug_assert!(position.line > 0, "places count from 1");
-        }
-    }
-    let mut details = vec![("why", finding.reason.clone())];
-    if finding.forward != Effect::Ok {
-        details.push(("old", readers(finding.forward).to_owned()));
-    }
-    if !finding.fix.is_empty() {
-        details.push(("fix", finding.fix.clone()));
-    }
-    Remark {
-        weight,
-        word,
+fn judged(finding: &Finding) -> Judged<'_> {
+    Judged {
         code: finding.code.as_str(),
-        position,
-        path: finding.path.clone(),
-        message: finding.message.clone(),
-        details,
-        object,
-    }
-}
-
-/// What programs of the old contract make of new values.
-fn readers(forward: Effect) -> &'static str {
-    match forward {
-        Effect::Ok => "programs of the old contract read what is written from now on",
-        Effect::Scan | Effect::Unknown => {
-            "programs of the old contract may refuse what is written from now on: replace them soon"
-        }
-        Effect::Breaks => "programs of the old contract refuse what is written from now on: replace readers first",
+        path: &finding.path,
+        verdict: finding.verdict,
+        forward: finding.forward,
+        message: &finding.message,
+        reason: &finding.reason,
+        fix: &finding.fix,
+        samples: Vec::new(),
+        object: json!(finding),
     }
 }

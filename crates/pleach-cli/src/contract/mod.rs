@@ -6,6 +6,7 @@ mod diff;
 mod digest;
 pub(crate) mod explain_key;
 mod fmt;
+mod judged;
 mod new;
 mod report;
 mod schema;

@@ -46,7 +46,7 @@ pub(super) struct Remark {
     pub(super) weight: Weight,
     /// What it is in a word, such as `error`.
     pub(super) word: &'static str,
-    pub(super) code: &'static str,
+    pub(super) code: String,
     pub(super) position: Option<Position>,
     /// Where it is, as a JSON Pointer.
     pub(super) path: String,
@@ -138,7 +138,7 @@ fn annotations(report: &Report<'_>, output: &mut Output) -> anyhow::Result<()> {
             Weight::Notice => "notice",
         };
         let Position { line, column } = remark.position.unwrap_or(Position { line: 1, column: 1 });
-        let (file, title) = (property(&report.source.name), property(remark.code));
+        let (file, title) = (property(&report.source.name), property(&remark.code));
         let message = property_free(&whole(remark));
         output
             .line(format_args!("::{level} file={file},line={line},col={column},title={title}::{message}"))?;
@@ -179,7 +179,7 @@ fn junit(reports: &[Report<'_>], command: &str) -> String {
             let _ = if remark.weight == Weight::Failure {
                 writeln!(xml, "      <failure type=\"{}\" message=\"{message}\">{more}</failure>", remark.code)
             } else {
-                let (word, code) = (remark.word, remark.code);
+                let (word, code) = (remark.word, &remark.code);
                 writeln!(xml, "      <system-out>{word} {code}: {message} {more}</system-out>")
             };
         }

@@ -114,9 +114,12 @@ fn what_cannot_be_compared_ends_with_one() {
         given.run(&all).fails(1, says);
     };
     run(&["contract.yaml", "--against", "other.yaml"], "contracts of two lineages have no common history");
-    run(&["contract.yaml", "--against", "broken.yaml"], "pleach contract check broken.yaml");
     run(&["contract.yaml", "--against", "git:nowhere"], "git has no nowhere:contract.yaml");
     run(&["contract.yaml", "--against", "git:--output=x"], "names no commit");
     run(&["gone.yaml"], "cannot read the contract gone.yaml");
     run(&["contract.yaml", "--colour"], "--colour");
+    let broken = given.run(&["contract", "diff", "contract.yaml", "--against", "broken.yaml"]);
+    assert_eq!(broken.code, 1);
+    assert!(broken.text().contains("[field.missing]"), "{}", broken.text());
+    assert!(broken.stderr.contains("pleach contract check broken.yaml"), "{}", broken.stderr);
 }
