@@ -31,6 +31,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// What becomes true when someone asks to stop.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether someone has asked to stop.
     pub(crate) fn has_come(&self) -> bool {
         self.0.load(Ordering::SeqCst)

@@ -1,0 +1,102 @@
+use std::io::Read as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pleach::ErrorKind;
+use pleach::contracts::{Applied, ApplyOptions, Contracts, Plan};
+use serde_json::json;
+
+use super::plan::short;
+use crate::app::App;
+use crate::exit::Exit;
+use crate::failure::Problem;
+use crate::record::JSON_VERSION;
+use crate::text::counted;
+
+/// The largest plan that is read from a file.
+const PLAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Brings a planned contract into force, exactly as it was planned
+#[derive(Args, Debug)]
+#[command(
+    after_help = "A plan that was made for another store, was changed since, or whose store has moved on is refused, and nothing is\n\
+                  done. Killed in the middle, the same command goes on. What a removed alias held is set aside for a week:\n\
+                  `pleach contract restore` brings it back. Exit codes: 0 if it was done, 1 for an error, 3 if it is dangerous\n\
+                  and was not acknowledged.\n\n\
+                  Examples:\n  pleach contract apply plan.json\n  pleach contract apply 3f6c0a91b2d4\n  \
+                  pleach contract apply plan.json --acknowledge 'tickets of 2019 may go, see OPS-311'"
+)]
+pub(crate) struct ApplyArgs {
+    /// The plan: a file that `pleach contract plan --out` wrote, or the beginning of a plan's id
+    plan: PathBuf,
+
+    /// Accepts what is dangerous about it, and says why; it is recorded
+    #[arg(long, value_name = "WHY")]
+    acknowledge: Option<String>,
+
+    /// Who decides; it is recorded
+    #[arg(long, value_name = "NAME", env = "USER", default_value = "unknown", hide_env = true)]
+    who: String,
+}
+
+impl ApplyArgs {
+    pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
+        app.exit = Exit::JUDGING;
+        let contracts = app.store().await?.contracts();
+        let plan = find(&contracts, &self.plan).await?;
+        let dangers = plan.dangers().count();
+        if dangers > 0 && self.acknowledge.as_ref().is_none_or(|why| why.trim().is_empty()) {
+            app.exit.failed = Some(3);
+            let message = format!(
+                "the plan has {}, and nobody has acknowledged that",
+                counted(dangers as u64, "dangerous change", "dangerous changes")
+            );
+            let help = "look at it with `pleach contract plan`, and say why it may be done with --acknowledge WHY";
+            return Err(Problem::invalid(message).help(help).into());
+        }
+        let options = ApplyOptions { who: self.who, acknowledgement: self.acknowledge };
+        let Applied { version, digest, .. } = contracts.apply(&plan, options).await?;
+        let object = json!({
+            "v": JSON_VERSION, "event": "applied", "id": plan.lineage, "plan": plan.id, "version": version, "digest": digest,
+        });
+        app.output.confirm(&object, format_args!("{} is in force, as version {version}", plan.lineage))
+    }
+}
+
+/// The plan in a file, or the one that the store remembers under an id.
+async fn find(contracts: &Contracts, named: &Path) -> anyhow::Result<Plan> {
+    if named.exists() {
+        return read(named);
+    }
+    pending(contracts, &named.display().to_string()).await
+}
+
+/// The pending plan whose id begins like this.
+pub(super) async fn pending(contracts: &Contracts, beginning: &str) -> anyhow::Result<Plan> {
+    let mut found = contracts.pending(beginning).await?;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => {
+            let problem =
+                Problem::not_found(format!("{beginning} is neither a file nor the id of a pending plan"));
+            Err(problem.help("see what is pending with `pleach contract status`, or plan anew").into())
+        }
+        _ => {
+            let all: Vec<&str> = found.iter().map(|plan| short(&plan.id)).collect();
+            let problem = Problem::invalid(format!("{beginning} could be any of {}", all.join(", ")));
+            Err(problem.help("give more of the id").into())
+        }
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Plan> {
+    let cannot = |kind: ErrorKind, why: String| {
+        Problem::new(kind, format!("cannot read the plan {}: {why}", path.display()))
+            .help("make one with `pleach contract plan CONTRACT --out FILE`")
+    };
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(|error| cannot(ErrorKind::NotFound, error.to_string()))?;
+    file.take(PLAN_BYTES_MAX).read_to_end(&mut text).map_err(|error| cannot(ErrorKind::Invalid, error.to_string()))?;
+    Ok(serde_json::from_slice(&text).map_err(|error| cannot(ErrorKind::Invalid, error.to_string()))?)
+}

@@ -1,0 +1,99 @@
+use clap::Args;
+use pleach::contracts::{LineageStatus, Materialised, Owner, OwnerState};
+use serde_json::json;
+
+use super::plan::short;
+use crate::app::App;
+use crate::failure::Problem;
+use crate::output::Output;
+use crate::record::JSON_VERSION;
+use crate::table::{Column, Table};
+use crate::text::counted;
+
+/// Shows which contracts the store keeps, how far they are in force, and what is pending
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  pleach contract status\n  pleach contract status acme.cases@v1\n  pleach --json contract status"
+)]
+pub(crate) struct StatusArgs {
+    /// Only the contract of this id
+    #[arg(value_name = "ID", value_parser = super::contract_id)]
+    id: Option<pleach_contract::ContractId>,
+}
+
+impl StatusArgs {
+    pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
+        let contracts = app.store().await?.contracts();
+        let found = match &self.id {
+            Some(id) => match contracts.status(id).await? {
+                Some(status) => vec![status],
+                None => return Err(super::unknown_lineage(id).into()),
+            },
+            None => contracts.lineages().await?,
+        };
+        if app.output.is_json() {
+            return found.iter().try_for_each(|status| app.output.object(&object(status)));
+        }
+        if found.is_empty() {
+            app.output.note("the store keeps no contract yet; begin with `pleach contract plan FILE`");
+        }
+        found.iter().try_for_each(|status| print(status, &mut app.output))
+    }
+}
+
+fn object(status: &LineageStatus) -> serde_json::Value {
+    let plans: Vec<_> = status.plans.iter().map(|plan| {
+        json!({"id": plan.id, "digest": plan.target, "verdict": plan.verdict, "made": plan.made.to_string(),
+            "expires": plan.expires.to_string()})
+    }).collect();
+    json!({"v": JSON_VERSION, "authority": status.authority, "buckets": status.buckets, "plans": plans,
+        "unfinished": status.is_unfinished})
+}
+
+fn print(status: &LineageStatus, output: &mut Output) -> anyhow::Result<()> {
+    let authority = &status.authority;
+    let heading = output.paint().bold(&authority.lineage);
+    output.line(format_args!("{heading}  version {}, {}", authority.version, in_force(&authority.status)))?;
+    output.line(format_args!("  digest  {}", authority.digest))?;
+    if status.is_unfinished {
+        output.line("  an apply was interrupted; go on with `pleach contract apply PLAN`")?;
+    }
+    let mut table = Table::new([Column::Left("RESOURCE"), Column::Left("BUCKET"), Column::Left("STATE")]);
+    for (bucket, owner) in &status.buckets {
+        table.row([owner.alias.clone(), bucket.clone(), state(owner)]);
+    }
+    table.write(output)?;
+    for plan in &status.plans {
+        output.line(format_args!("pending  plan {}, {}, until {}", short(&plan.id), word(plan.verdict), plan.expires))?;
+    }
+    Ok(())
+}
+
+fn in_force(status: &Materialised) -> String {
+    match status {
+        Materialised::Current => "in force".into(),
+        Materialised::Pending { done, .. } => {
+            format!("not yet in force: {} done", counted(*done as u64, "step is", "steps are"))
+        }
+        Materialised::Failed { why, .. } => format!("not in force: {why}"),
+    }
+}
+
+fn state(owner: &Owner) -> String {
+    match &owner.state {
+        OwnerState::Owned if owner.claim.is_some() => "in use, a plan is under way".into(),
+        OwnerState::Owned => "in use".into(),
+        OwnerState::SetAside { until, .. } => format!("set aside until {until}"),
+        OwnerState::Restored => "restored".into(),
+        OwnerState::Going => "being deleted".into(),
+    }
+}
+
+fn word(verdict: pleach_contract::evolution::Verdict) -> &'static str {
+    use pleach_contract::evolution::Verdict;
+    match verdict {
+        Verdict::Safe => "safe",
+        Verdict::Scan => "to be scanned for",
+        Verdict::Dangerous => "dangerous",
+    }
+}
