@@ -17,6 +17,8 @@ const STORE_DEFAULT: &str = "file:./.pleach";
 pub(crate) struct App {
     url: String,
     credentials: Credentials,
+    /// Why the guards of contracts are passed by, if they are.
+    glass: Option<String>,
     store: Option<Store>,
     pub(crate) output: Output,
     /// What the command ends with.
@@ -28,7 +30,12 @@ impl App {
     pub(crate) fn new(url: Option<String>, credentials: Credentials, output: Output) -> Self {
         // An empty variable of the environment is as good as none.
         let url = url.filter(|url| !url.is_empty()).unwrap_or_else(|| STORE_DEFAULT.into());
-        Self { url, credentials, store: None, output, exit: Exit::default() }
+        Self { url, credentials, glass: None, store: None, output, exit: Exit::default() }
+    }
+
+    /// The same, past the guards of contracts if there is a reason.
+    pub(crate) fn breaking_glass(self, why: Option<String>) -> Self {
+        Self { glass: why, ..self }
     }
 
     /// Who we are to servers, as far as the command line says.
@@ -125,6 +132,15 @@ impl App {
             }
             url => Store::connect_with(url, options).await?,
         };
+        let store = match &self.glass {
+            Some(why) => store.break_glass(&who(), why)?,
+            None => store,
+        };
         Ok(self.store.insert(store).clone())
     }
+}
+
+/// Who runs the command, for what is recorded.
+pub(crate) fn who() -> String {
+    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".into())
 }

@@ -43,6 +43,10 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     creds: Option<PathBuf>,
 
+    /// Writes past the guards of contracts, for this reason, which is recorded
+    #[arg(long, global = true, value_name = "WHY", help_heading = "Global options")]
+    break_glass: Option<String>,
+
     /// Prints one JSON object a line, and errors as one on stderr
     #[arg(long, global = true, help_heading = "Global options")]
     json: bool,
@@ -71,7 +75,7 @@ impl Global {
     /// What the commands work with.
     pub(crate) fn app(self) -> App {
         let output = Output::new(self.form(), self.color).quiet(self.quiet);
-        App::new(self.store, Credentials { file: self.creds }, output)
+        App::new(self.store, Credentials { file: self.creds }, output).breaking_glass(self.break_glass)
     }
 }
 
@@ -130,7 +134,7 @@ impl Command {
         match self {
             Self::Kv(command) => command.run(app).await,
             Self::Consumer(command) => command.run(app).await,
-            Self::Contract(command) => command.run(app),
+            Self::Contract(command) => command.run(app).await,
             Self::Status(args) => args.run(app).await,
             Self::Doctor(args) => args.run(app).await,
             Self::Verify(args) => args.run(app),

@@ -8,7 +8,7 @@ use pleach::contracts::{Applied, ApplyOptions, Contracts, Plan};
 use serde_json::json;
 
 use super::plan::short;
-use crate::app::App;
+use crate::app::{App, who};
 use crate::exit::Exit;
 use crate::failure::Problem;
 use crate::record::JSON_VERSION;
@@ -35,9 +35,9 @@ pub(crate) struct ApplyArgs {
     #[arg(long, value_name = "WHY")]
     acknowledge: Option<String>,
 
-    /// Who decides; it is recorded
-    #[arg(long, value_name = "NAME", env = "USER", default_value = "unknown", hide_env = true)]
-    who: String,
+    /// Who decides, which is recorded [default: the user who runs the command]
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
 }
 
 impl ApplyArgs {
@@ -55,7 +55,7 @@ impl ApplyArgs {
             let help = "look at it with `pleach contract plan`, and say why it may be done with --acknowledge WHY";
             return Err(Problem::invalid(message).help(help).into());
         }
-        let options = ApplyOptions { who: self.who, acknowledgement: self.acknowledge };
+        let options = ApplyOptions { who: self.who.unwrap_or_else(who), acknowledgement: self.acknowledge };
         let Applied { version, digest, .. } = contracts.apply(&plan, options).await?;
         let object = json!({
             "v": JSON_VERSION, "event": "applied", "id": plan.lineage, "plan": plan.id, "version": version, "digest": digest,
