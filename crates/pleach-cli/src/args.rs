@@ -9,6 +9,7 @@ use crate::commands::{
 };
 use crate::contract::ContractCommand;
 use crate::credentials::Credentials;
+use crate::demo::DemoArgs;
 use crate::output::{ColorChoice, Form, Output};
 
 /// A key-value store that keeps its promises: durable, ordered, revisioned, watched.
@@ -91,6 +92,7 @@ pub(crate) enum Command {
     /// Works on contracts: what keys and values mean
     #[command(subcommand, arg_required_else_help = true)]
     Contract(ContractCommand),
+    Demo(DemoArgs),
     Status(status::StatusArgs),
     Doctor(doctor::DoctorArgs),
     Verify(verify::VerifyArgs),
@@ -135,6 +137,7 @@ impl Command {
             Self::Kv(command) => command.run(app).await,
             Self::Consumer(command) => command.run(app).await,
             Self::Contract(command) => command.run(app).await,
+            Self::Demo(args) => args.run(app).await,
             Self::Status(args) => args.run(app).await,
             Self::Doctor(args) => args.run(app).await,
             Self::Verify(args) => args.run(app),

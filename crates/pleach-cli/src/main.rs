@@ -6,6 +6,7 @@ mod chart;
 mod commands;
 mod contract;
 mod credentials;
+mod demo;
 mod exit;
 mod failure;
 mod input;
