@@ -20,7 +20,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
         let cases = left.min(CHUNK);
         println!("── {cases} cases of seed {seed}");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let test = "test --release --package pleach-contract --lib evolution::tests::soundness -- --nocapture";
+        let test =
+            "test --release --package pleach-contract --lib evolution::tests::soundness -- --nocapture";
         let status = Command::new(cargo)
             .args(test.split_whitespace())
             .env(CASES_VARIABLE, cases.to_string())

@@ -32,7 +32,11 @@ pub(super) fn measure(calls: u64) -> Result<Vec<Figure>> {
     // These take milliseconds, and need not be done as often.
     let rounds = (calls / 4000).clamp(1, 50);
     let figures = [
-        ("parse and check a contract of 50 schemas", 100.0 * MILLISECOND, nanoseconds_each(rounds, || Ok(parse()?))?),
+        (
+            "parse and check a contract of 50 schemas",
+            100.0 * MILLISECOND,
+            nanoseconds_each(rounds, || Ok(parse()?))?,
+        ),
         (
             "compile its schemas",
             100.0 * MILLISECOND,
@@ -46,7 +50,9 @@ pub(super) fn measure(calls: u64) -> Result<Vec<Figure>> {
         (
             "check a value of 500 fields",
             500_000.0,
-            nanoseconds_each(rounds * 4, || check_large.validate(black_box(&large_value)).context("refused"))?,
+            nanoseconds_each(rounds * 4, || {
+                check_large.validate(black_box(&large_value)).context("refused")
+            })?,
         ),
         (
             "diff of two schemas of 500 properties, all changed",
@@ -72,12 +78,16 @@ fn contract_of(schemas: usize, properties: usize, kind: &str) -> Value {
 /// A schema with so many properties of one type, each with a limit or two.
 fn object(properties: usize, kind: &str) -> Value {
     let property = json!({"type": kind, "minLength": 1, "maxLength": 64, "description": "A field"});
-    let all: Map<String, Value> = (0..properties).map(|at| (format!("field{at}"), property.clone())).collect();
+    let all: Map<String, Value> =
+        (0..properties).map(|at| (format!("field{at}"), property.clone())).collect();
     json!({"type": "object", "properties": all, "required": ["field0"], "additionalProperties": false})
 }
 
 fn value(properties: usize) -> Value {
-    (0..properties).map(|at| (format!("field{at}"), json!("some text"))).collect::<Map<String, Value>>().into()
+    (0..properties)
+        .map(|at| (format!("field{at}"), json!("some text")))
+        .collect::<Map<String, Value>>()
+        .into()
 }
 
 #[cfg(test)]

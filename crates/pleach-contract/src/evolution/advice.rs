@@ -64,7 +64,10 @@ pub(super) fn fix(finding: &Finding) -> &'static str {
             "keep the old name; or declare both, copy the entries, and then remove the old one"
         }
         Code::ContractId => "compare it with a contract of the same id",
-        Code::HistoryLowered | Code::TtlLowered | Code::RetentionAdded | Code::RetentionLowered
+        Code::HistoryLowered
+        | Code::TtlLowered
+        | Code::RetentionAdded
+        | Code::RetentionLowered
         | Code::RetentionChanged => "see what would go by a scan, and acknowledge it",
         Code::SizeLowered => "see which values are larger by a scan, and make them smaller first",
         Code::VersionUnaccepted => "list the old version under `acceptedVersions` with its schema",

@@ -37,7 +37,9 @@ impl KeyChange {
         }
         match (old_rest, new_rest) {
             (Some(rest), None) => change.narrowed.push(format!("{rest} was removed from the end")),
-            (None, Some(rest)) => change.widened.push(format!("{rest} was added at the end, and may be empty")),
+            (None, Some(rest)) => {
+                change.widened.push(format!("{rest} was added at the end, and may be empty"))
+            }
             (Some(one), Some(two)) => {
                 let relation = relate(one.kind(), two.kind()).unwrap_or_default();
                 change.add(one, two, relation);

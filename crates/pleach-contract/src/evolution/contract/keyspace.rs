@@ -119,7 +119,9 @@ fn retention(
 ) {
     let (code, message) = match kept {
         (None, None) => return,
-        (None, Some(new)) => (FindingCode::RetentionAdded, format!("only {} buckets of time are kept", new.keep)),
+        (None, Some(new)) => {
+            (FindingCode::RetentionAdded, format!("only {} buckets of time are kept", new.keep))
+        }
         (Some(_), None) => (FindingCode::RetentionRaised, "keys are kept for ever".into()),
         (Some(old), Some(new)) if (&old.segment, old.bucket) != (&new.segment, new.bucket) => {
             (FindingCode::RetentionChanged, "what is kept is counted another way".into())

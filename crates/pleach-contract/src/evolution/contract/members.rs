@@ -17,7 +17,12 @@ pub(super) fn pointers(resource: &KvResource, keyspace: &str) -> Vec<String> {
 }
 
 /// Compares what a resource has beside its keyspaces.
-pub(super) fn compare(all: &mut Comparison<'_>, alias: &str, path: &str, (old, new): (&KvResource, &KvResource)) {
+pub(super) fn compare(
+    all: &mut Comparison<'_>,
+    alias: &str,
+    path: &str,
+    (old, new): (&KvResource, &KvResource),
+) {
     let members = Members { alias, renamed: keyspace::renamed(old, new) };
     let indexes = (&old.indexes, &new.indexes);
     let codes = (FindingCode::IndexRemoved, FindingCode::IndexAdded);
@@ -34,7 +39,9 @@ pub(super) fn compare(all: &mut Comparison<'_>, alias: &str, path: &str, (old, n
     each(all, &child(path, "counters"), counters, codes, &members, |all, path, old, new| {
         members.counter(all, path, old, new);
     });
-    for (name, index) in new.indexes.iter().filter(|(name, index)| index.unique && !old.indexes.contains_key(*name)) {
+    for (name, index) in
+        new.indexes.iter().filter(|(name, index)| index.unique && !old.indexes.contains_key(*name))
+    {
         members.unique(all, &child(&child(path, "indexes"), name), name, index);
     }
     members.groups(all, &child(path, "atomic"), (old, new));
@@ -84,8 +91,9 @@ impl Members<'_> {
 
     fn index(&self, all: &mut Comparison<'_>, (path, name): (&str, &str), old: &Index, new: &Index) {
         let subject = self.subject(Some(&new.of));
-        let finding =
-            |code, place: &str, message: &str| Finding::new(code, child(path, place), subject.clone(), message);
+        let finding = |code, place: &str, message: &str| {
+            Finding::new(code, child(path, place), subject.clone(), message)
+        };
         let place = [
             ("of", !self.is_same(&old.of, &new.of)),
             ("key", !same_keys(&old.key, &new.key)),
@@ -167,10 +175,20 @@ impl Members<'_> {
     fn groups(&self, all: &mut Comparison<'_>, path: &str, (old, new): (&KvResource, &KvResource)) {
         let names: BTreeSet<&String> = old.atomic.keys().chain(new.atomic.keys()).collect();
         for name in names {
-            let before: BTreeSet<&str> = old.atomic.get(name).into_iter().flat_map(|group| &group.members)
-                .map(|member| self.renamed.get(member.as_str()).copied().unwrap_or(member)).collect();
-            let after: BTreeSet<&str> =
-                new.atomic.get(name).into_iter().flat_map(|group| &group.members).map(String::as_str).collect();
+            let before: BTreeSet<&str> = old
+                .atomic
+                .get(name)
+                .into_iter()
+                .flat_map(|group| &group.members)
+                .map(|member| self.renamed.get(member.as_str()).copied().unwrap_or(member))
+                .collect();
+            let after: BTreeSet<&str> = new
+                .atomic
+                .get(name)
+                .into_iter()
+                .flat_map(|group| &group.members)
+                .map(String::as_str)
+                .collect();
             let place = child(path, name);
             let list = |members: &[&str]| members.join(", ");
             let (more, less): (Vec<&str>, Vec<&str>) =
@@ -181,7 +199,8 @@ impl Members<'_> {
                 all.tell(Finding::new(code, place.clone(), self.subject(None), message));
             }
             if !less.is_empty() {
-                let message = format!("{} is not committed together with the group `{name}` any more", list(&less));
+                let message =
+                    format!("{} is not committed together with the group `{name}` any more", list(&less));
                 let code = FindingCode::AtomicLoosened;
                 all.tell(Finding::new(code, place, self.subject(None), message));
             }

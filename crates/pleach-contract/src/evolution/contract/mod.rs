@@ -86,7 +86,8 @@ impl<'c> Comparison<'c> {
 
     /// The values of one version, whose schema has one name in the old contract and one in the new.
     fn values(&mut self, subject: &Subject, (old, new): (&'c str, &'c str), keys: &[String]) {
-        let (Some(old_schema), Some(new_schema)) = (self.old.schemas.get(old), self.new.schemas.get(new)) else {
+        let (Some(old_schema), Some(new_schema)) = (self.old.schemas.get(old), self.new.schemas.get(new))
+        else {
             // Such a contract is refused when it is read.
             return;
         };

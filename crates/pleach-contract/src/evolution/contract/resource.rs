@@ -42,9 +42,8 @@ pub(super) fn subject(alias: &str, keyspace: Option<&str>) -> Subject {
 
 /// Whether one resource could be the other under another alias.
 fn looks_same((old, before): (&Contract, &KvResource), (new, after): (&Contract, &KvResource)) -> bool {
-    let content = |contract: &Contract, resource: &KvResource| {
-        contract.schemas.get(&resource.schema.schema).cloned()
-    };
+    let content =
+        |contract: &Contract, resource: &KvResource| contract.schemas.get(&resource.schema.schema).cloned();
     content(old, before) == content(new, after) && before.keyspaces == after.keyspaces
 }
 
@@ -73,7 +72,13 @@ fn changes<'c>(all: &mut Comparison<'c>, alias: &'c str, old: &'c KvResource, ne
             for (name, keyspace) in &new.keyspaces {
                 let versions = (Versions::of_resource(old), Versions::of_keyspace(keyspace));
                 let path = child(&place, name);
-                versions::compare(all, &subject(alias, Some(name)), &path, versions, &members::pointers(new, name));
+                versions::compare(
+                    all,
+                    &subject(alias, Some(name)),
+                    &path,
+                    versions,
+                    &members::pointers(new, name),
+                );
             }
         }
         (false, true) => {
@@ -116,7 +121,8 @@ pub(super) fn time_to_live(all: &mut Comparison<'_>, subject: &Subject, path: &s
 }
 
 fn size(all: &mut Comparison<'_>, subject: &Subject, path: &str, (old, new): (Option<u64>, Option<u64>)) {
-    let shown = |bytes: Option<u64>| bytes.map_or("what the engine takes".into(), |bytes| format!("{bytes} bytes"));
+    let shown =
+        |bytes: Option<u64>| bytes.map_or("what the engine takes".into(), |bytes| format!("{bytes} bytes"));
     let message = format!("values have at most {} instead of {}", shown(new), shown(old));
     match new {
         Some(bytes) if old.is_none_or(|old| bytes < old) => {

@@ -1,5 +1,5 @@
-use super::versions::{self, Versions};
 use super::Comparison;
+use super::versions::{self, Versions};
 use crate::document::{Contract, StateStore, StoreKind};
 use crate::evolution::{Finding, FindingCode, Question, Subject};
 use crate::text::child;
@@ -20,7 +20,8 @@ pub(super) fn compare(all: &mut Comparison<'_>) {
             let renamed = added.iter().position(|other| is_same(other)).map(|at| added.remove(at));
             let finding = match renamed {
                 Some(other) => {
-                    let message = format!("the store `{other}` looks renamed from `{name}`, and begins empty");
+                    let message =
+                        format!("the store `{other}` looks renamed from `{name}`, and begins empty");
                     let path = child("/state", other);
                     Finding::new(FindingCode::StateRenamed, path, subject(name), message)
                 }
@@ -61,6 +62,7 @@ fn store_changes<'c>(
 
 /// Whether one store could be the other under another name.
 fn looks_same((old, before): (&Contract, &StateStore), (new, after): (&Contract, &StateStore)) -> bool {
-    let content = |contract: &Contract, store: &StateStore| contract.schemas.get(&store.schema.schema).cloned();
+    let content =
+        |contract: &Contract, store: &StateStore| contract.schemas.get(&store.schema.schema).cloned();
     before.kind == after.kind && content(old, before) == content(new, after)
 }

@@ -58,7 +58,8 @@ pub(super) fn compare<'c>(
             Some(other) => all.values(&of_version, (schema, other), keys),
             None if is_current => {
                 let current = new.current;
-                let message = format!("version `{current}` is written, and `{version}` cannot be read any more");
+                let message =
+                    format!("version `{current}` is written, and `{version}` cannot be read any more");
                 let place = child(path, new.field);
                 let finding = Finding::new(FindingCode::VersionUnaccepted, place, of_version, message);
                 all.tell(finding.asking(Question::Present));

@@ -35,9 +35,7 @@ impl<'a> Items<'a> {
     fn of(place: &Place<'a>, is_draft_2019: bool) -> Self {
         let is_list = matches!(place.keywords().get("items"), Some(Value::Array(_)));
         match (is_draft_2019, is_list) {
-            (true, true) => {
-                Self { first: place.listed("items"), others: place.keyword("additionalItems") }
-            }
+            (true, true) => Self { first: place.listed("items"), others: place.keyword("additionalItems") },
             (true, false) => Self { first: Vec::new(), others: place.keyword("items") },
             (false, _) => Self { first: place.listed("prefixItems"), others: place.keyword("items") },
         }

@@ -8,7 +8,9 @@ use super::walk::{Site, Walk};
 /// Whether a schema has a keyword that depends on everything beside it.
 pub(super) fn needed(place: &Place<'_>) -> bool {
     let keywords = place.keywords();
-    ["unevaluatedProperties", "unevaluatedItems", "dependencies"].iter().any(|word| keywords.contains_key(*word))
+    ["unevaluatedProperties", "unevaluatedItems", "dependencies"]
+        .iter()
+        .any(|word| keywords.contains_key(*word))
 }
 
 /// Whether both say the same word for word, and so does everything they refer to.

@@ -21,7 +21,11 @@ pub(super) struct Pairing<'a> {
 
 /// Puts branches into pairs: first those that are the same, then those that are alike. It is a guess, and any guess will
 /// do: a bad one only finds more differences than there are.
-pub(super) fn paired<'a>(walk: &mut Walk<'a, '_>, before: Vec<Place<'a>>, after: Vec<Place<'a>>) -> Pairing<'a> {
+pub(super) fn paired<'a>(
+    walk: &mut Walk<'a, '_>,
+    before: Vec<Place<'a>>,
+    after: Vec<Place<'a>>,
+) -> Pairing<'a> {
     walk.steps.spend(before.len() + after.len());
     let mut pairs = Vec::new();
     let mut added: Vec<Option<Place<'a>>> = after.into_iter().map(Some).collect();
@@ -42,7 +46,7 @@ pub(super) fn paired<'a>(walk: &mut Walk<'a, '_>, before: Vec<Place<'a>>, after:
     walk.steps.spend(if few { removed.len() * left } else { left });
     for degree in (1..=3).rev() {
         for old in &mut removed {
-            let kin = |new: &mut &mut Option<Place<'a>>| match (old.as_ref(), new.as_ref()) {
+            let kin = |new: &&mut Option<Place<'a>>| match (old.as_ref(), new.as_ref()) {
                 (Some(old), Some(new)) if few => kinship(walk, old, new) >= degree,
                 (Some(_), Some(_)) => degree == 1,
                 _ => false,
@@ -119,15 +123,16 @@ pub(super) fn are_disjoint<'a>(walk: &mut Walk<'a, '_>, branches: &[Place<'a>], 
         };
         !both.meets(Types::ALL)
             || apart(left_words, right_words)
-            || both.within(Types::OBJECT) && {
-                let required = names(left_words.get("required"));
-                let other = names(right_words.get("required"));
-                required.intersection(&other).any(|name| {
+            || both.within(Types::OBJECT)
+                && {
+                    let required = names(left_words.get("required"));
+                    let other = names(right_words.get("required"));
+                    required.intersection(&other).any(|name| {
                     let left = root.resolved(&left.named("properties", name));
                     let right = root.resolved(&right.named("properties", name));
                     matches!((left, right), (Some(left), Some(right)) if apart(left.keywords(), right.keywords()))
                 })
-            }
+                }
     };
     let mut later = resolved.as_slice();
     while let Some((first, rest)) = later.split_first() {

@@ -26,7 +26,12 @@ const CHANGES_MAX: usize = 2_000;
 ///
 /// `keys` are the places of a value that keys are made of. If no change stands against it in one direction, every value
 /// that the one schema accepts is accepted by the other.
-pub(super) fn diff(old: &Root<'_>, new: &Root<'_>, keys: &[String], steps: &mut Steps) -> (Vec<Change>, bool) {
+pub(super) fn diff(
+    old: &Root<'_>,
+    new: &Root<'_>,
+    keys: &[String],
+    steps: &mut Steps,
+) -> (Vec<Change>, bool) {
     if old.schema == new.schema {
         return (Vec::new(), false);
     }

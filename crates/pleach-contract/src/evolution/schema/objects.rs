@@ -18,7 +18,8 @@ pub(super) fn compare<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>) {
     let (old, new) = (Fields::of(walk, &site.old, true), Fields::of(walk, &site.new, false));
     let renamed = rename::suspected(walk, site);
     for (from, to) in &renamed {
-        let message = format!("`{to}` looks renamed from `{from}`: what is stored under the old name is not found");
+        let message =
+            format!("`{to}` looks renamed from `{from}`: what is stored under the old name is not found");
         let change = Change::new(FindingCode::PropertyRenamed, message).with(Holds::No, Holds::No);
         let question = Some(site.carriers(Step::Field(from)));
         let path = site.new.named("properties", to).path;
@@ -231,4 +232,3 @@ pub(super) fn names(value: Option<&Value>) -> BTreeSet<&str> {
     let list = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     list.iter().filter_map(Value::as_str).collect()
 }
-

@@ -212,7 +212,8 @@ pub(super) fn decides(keyword: &str) -> bool {
 
 /// Whether a change of this keyword is worth a word though it decides nothing.
 pub(super) fn is_annotation(keyword: &str) -> bool {
-    ANNOTATIONS.contains(&keyword) || !(decides(keyword) || keyword.starts_with('$') || keyword == "definitions")
+    ANNOTATIONS.contains(&keyword)
+        || !(decides(keyword) || keyword.starts_with('$') || keyword == "definitions")
 }
 
 /// The only keyword that decides anything, if there is just one.

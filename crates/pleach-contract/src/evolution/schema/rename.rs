@@ -33,9 +33,10 @@ pub(super) fn suspected<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>) -> BTreeMa
         let alike = same.iter().copied().find(|other| is_respelled(name, other));
         let alike = alike.or_else(|| nearest(name, same.iter().copied()));
         let is_only = removed.len() == 1 && added.len() == 1;
-        let only = same.first().copied().filter(|other| {
-            is_only && was_required.contains(name.as_str()) == is_required.contains(other)
-        });
+        let only = same
+            .first()
+            .copied()
+            .filter(|other| is_only && was_required.contains(name.as_str()) == is_required.contains(other));
         if let Some(other) = alike.or(only) {
             taken.insert(other);
             found.insert(name.as_str(), other);

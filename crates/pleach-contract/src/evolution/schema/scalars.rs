@@ -150,7 +150,9 @@ fn tell_order<'a>(
 ) {
     let change = match order {
         Some((Ordering::Equal, _)) => return,
-        Some((order, tighter)) if order == tighter => Change::tightened(FindingCode::BoundsTightened, message),
+        Some((order, tighter)) if order == tighter => {
+            Change::tightened(FindingCode::BoundsTightened, message)
+        }
         Some(_) => Change::loosened(FindingCode::BoundsLoosened, message),
         None => Change::new(FindingCode::BoundsChanged, message).with(Holds::Partly, Holds::Partly),
     };
@@ -228,7 +230,9 @@ fn unique<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>) {
     const KEYWORD: &str = "uniqueItems";
     let is_unique = |map: &Map<String, Value>| map.get(KEYWORD) == Some(&Value::Bool(true));
     let change = match (is_unique(site.old.keywords()), is_unique(site.new.keywords())) {
-        (false, true) => Change::tightened(FindingCode::BoundsTightened, "no two items may be equal any more"),
+        (false, true) => {
+            Change::tightened(FindingCode::BoundsTightened, "no two items may be equal any more")
+        }
         (true, false) => Change::loosened(FindingCode::BoundsLoosened, "items may be equal"),
         _ => return,
     };

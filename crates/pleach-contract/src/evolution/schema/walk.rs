@@ -77,7 +77,8 @@ impl<'a, 's> Walk<'a, 's> {
         let (old, new) = (self.old.place(), self.new.place());
         let start = Pair { old, new, instance: Some(String::new()), sense: Sense::Same };
         if self.old.is_draft_2019() != self.new.is_draft_2019() {
-            let message = "the drafts of JSON Schema are different, so the same words may mean different things";
+            let message =
+                "the drafts of JSON Schema are different, so the same words may mean different things";
             self.undecided(&start, message);
             return (self.changes, self.more);
         }
@@ -134,7 +135,8 @@ impl<'a, 's> Walk<'a, 's> {
             if identical::check(self, site) {
                 return;
             }
-            let message = "what `unevaluatedProperties`, `unevaluatedItems` or `dependencies` stand beside was changed";
+            let message =
+                "what `unevaluatedProperties`, `unevaluatedItems` or `dependencies` stand beside was changed";
             let change = Change::new(FindingCode::SchemaUndecided, message);
             self.tell(site, "", change.with(Holds::Unknown, Holds::Unknown));
         }
@@ -156,7 +158,8 @@ impl<'a, 's> Walk<'a, 's> {
             if old.get(word) == new.get(word) {
                 continue;
             }
-            let code = if word == "default" { FindingCode::SchemaDefault } else { FindingCode::SchemaAnnotation };
+            let code =
+                if word == "default" { FindingCode::SchemaDefault } else { FindingCode::SchemaAnnotation };
             let place = if new.contains_key(word) { &pair.new } else { &pair.old };
             let path = child(&place.path, word);
             let message = format!("`{word}` was {}", verb(old, new, word));

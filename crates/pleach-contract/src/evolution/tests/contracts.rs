@@ -6,7 +6,9 @@ use super::given::{cases, check_contracts, check_resource, contract, shown, whol
 use crate::evolution::{Question, Subject, Verdict, diff};
 
 fn kv(resources: Value) -> crate::Contract {
-    whole(json!({"schemas": {"Thing": {"type": "object"}, "Other": {"type": "string"}}, "resources": {"kv": resources}}))
+    whole(
+        json!({"schemas": {"Thing": {"type": "object"}, "Other": {"type": "string"}}, "resources": {"kv": resources}}),
+    )
 }
 
 fn resource(schema: &str) -> Value {
@@ -33,9 +35,11 @@ fn another_id_is_another_lineage_and_nothing_else_is_compared() {
 
 #[test]
 fn texts_for_people_are_safe() {
-    check_contracts(&cases("Cases", "Cases"), &cases("displayName: Cases", "displayName: Files"), &[
-        "contract.prose ok/ok safe",
-    ]);
+    check_contracts(
+        &cases("Cases", "Cases"),
+        &cases("displayName: Cases", "displayName: Files"),
+        &["contract.prose ok/ok safe"],
+    );
     check_resource(json!({}), json!({"purpose": "Something else"}), &["contract.prose ok/ok safe"]);
 }
 
@@ -68,10 +72,11 @@ fn an_alias_that_is_removed_or_renamed_is_dangerous() {
     assert_eq!(shown(&found), ["resource.renamed breaks/breaks dangerous"]);
     assert!(found.findings[0].message.contains("`c` looks renamed from `b`"), "{found:?}");
     // Another schema is another thing.
-    check_contracts(&old, &kv(json!({"a": resource("Thing"), "c": resource("Thing")})), &[
-        "resource.added ok/ok safe",
-        "resource.removed breaks/ok dangerous",
-    ]);
+    check_contracts(
+        &old,
+        &kv(json!({"a": resource("Thing"), "c": resource("Thing")})),
+        &["resource.added ok/ok safe", "resource.removed breaks/ok dangerous"],
+    );
 }
 
 #[test]
@@ -91,7 +96,12 @@ fn less_room_is_dangerous_and_asks_what_would_go() {
         (json!({"history": 3}), json!({"history": 2}), "history.lowered", Question::Deeper { history: 2 }),
         (json!({"ttlMs": 6}), json!({"ttlMs": 5}), "ttl.lowered", Question::Older { ms: 5 }),
         (json!({}), json!({"ttlMs": 5}), "ttl.lowered", Question::Older { ms: 5 }),
-        (json!({"maxValueBytes": 6}), json!({"maxValueBytes": 5}), "size.lowered", Question::Larger { bytes: 5 }),
+        (
+            json!({"maxValueBytes": 6}),
+            json!({"maxValueBytes": 5}),
+            "size.lowered",
+            Question::Larger { bytes: 5 },
+        ),
         (json!({}), json!({"maxValueBytes": 5}), "size.lowered", Question::Larger { bytes: 5 }),
     ];
     for (old, new, code, question) in cells {
@@ -112,7 +122,9 @@ fn a_schema_whose_content_changed_under_its_name_is_noticed() {
 
 #[test]
 fn a_schema_that_only_has_another_name_is_nothing() {
-    let of = |name: &str| whole(json!({"schemas": {name: {"type": "object"}}, "resources": {"kv": {"a": resource(name)}}}));
+    let of = |name: &str| {
+        whole(json!({"schemas": {name: {"type": "object"}}, "resources": {"kv": {"a": resource(name)}}}))
+    };
     check_contracts(&of("Thing"), &of("Item"), &[]);
 }
 
@@ -147,14 +159,19 @@ fn a_version_that_is_raised_and_accepts_the_old_one_is_safe() {
     let found = diff(&both, &alone);
     assert_eq!(shown(&found), ["version.dropped scan/ok scan"]);
     let subject = Subject::State { store: "drafts".into(), version: Some("v1".into()) };
-    assert_eq!((&found.findings[0].subject, &found.findings[0].question), (&subject, &Some(Question::Present)));
+    assert_eq!(
+        (&found.findings[0].subject, &found.findings[0].question),
+        (&subject, &Some(Question::Present))
+    );
     check_contracts(&alone, &both, &["version.accepted ok/ok safe"]);
 }
 
 #[test]
 fn every_version_that_may_be_stored_is_compared_with_its_own_schema() {
-    let of = |old: &str| state(json!({"kind": "map", "schema": {"schema": "One"}, "stateVersion": "v2",
-        "acceptedVersions": {"v1": {"schema": old}}}));
+    let of = |old: &str| {
+        state(json!({"kind": "map", "schema": {"schema": "One"}, "stateVersion": "v2",
+        "acceptedVersions": {"v1": {"schema": old}}}))
+    };
     let found = diff(&of("One"), &of("Two"));
     assert_eq!(shown(&found), ["required.added scan/ok scan"]);
     let subject = Subject::State { store: "drafts".into(), version: Some("v1".into()) };
@@ -169,7 +186,11 @@ fn versions_of_resources_and_keyspaces_are_versions_too() {
     };
     let raised = json!({"version": "v2", "acceptedVersions": {"v1": {"schema": "Old"}}});
     check_contracts(&of(json!({})), &of(raised), &["version.raised ok/breaks safe"]);
-    check_contracts(&of(json!({})), &of(json!({"version": "v2"})), &["version.unaccepted breaks/breaks dangerous"]);
+    check_contracts(
+        &of(json!({})),
+        &of(json!({"version": "v2"})),
+        &["version.unaccepted breaks/breaks dangerous"],
+    );
     let spaces = |version: &str| of(json!({"keyspaces": {"a": {"key": "a.{id}", "version": version}}}));
     let found = diff(&spaces("v1"), &spaces("v2"));
     assert_eq!(shown(&found), ["version.unaccepted breaks/breaks dangerous"]);
@@ -199,10 +220,11 @@ fn indexes_are_added_made_unique_changed_and_removed() {
     let plain = index(json!({}));
     check_contracts(&members(json!({})), &plain, &["index.added ok/ok safe"]);
     check_contracts(&plain, &members(json!({})), &["index.removed ok/breaks dangerous"]);
-    check_contracts(&members(json!({})), &index(json!({"unique": true})), &[
-        "index.added ok/ok safe",
-        "index.unique scan/ok scan",
-    ]);
+    check_contracts(
+        &members(json!({})),
+        &index(json!({"unique": true})),
+        &["index.added ok/ok safe", "index.unique scan/ok scan"],
+    );
     let found = diff(&plain, &index(json!({"unique": true})));
     assert_eq!(shown(&found), ["index.unique scan/ok scan"]);
     assert_eq!(found.findings[0].question, Some(Question::Twice { index: "due".into() }));
@@ -222,16 +244,20 @@ fn a_wider_type_of_what_keys_are_made_of_is_dangerous() {
     let of = |kind: Value, pointer: &str| {
         let schema = json!({"type": "object", "$defs": {"Day": {"type": kind}},
             "properties": {"due": {"$ref": "#/$defs/Day"}, "at": {"$ref": "#/$defs/Day"}}});
-        contract(json!({"Thing": schema}), json!({
+        contract(
+            json!({"Thing": schema}),
+            json!({
             "keyspaces": {"note": {"key": "note.{id:ulid}"}},
-            "indexes": {"due": {"of": "note", "key": "due.{due:date}.{id:ulid}", "values": {"due": pointer}}}}))
+            "indexes": {"due": {"of": "note", "key": "due.{due:date}.{id:ulid}", "values": {"due": pointer}}}}),
+        )
     };
     let (text, nullable) = (json!("string"), json!(["string", "null"]));
     for pointer in ["/due", "/at"] {
-        check_contracts(&of(text.clone(), pointer), &of(nullable.clone(), pointer), &[
-            "type.widened ok/breaks dangerous",
-            "type.widened ok/breaks safe",
-        ]);
+        check_contracts(
+            &of(text.clone(), pointer),
+            &of(nullable.clone(), pointer),
+            &["type.widened ok/breaks dangerous", "type.widened ok/breaks safe"],
+        );
     }
     check_contracts(&of(text, "/other"), &of(nullable, "/other"), &["type.widened ok/breaks safe"]);
 }
@@ -286,22 +312,30 @@ fn counters_are_added_changed_and_removed() {
 fn groups_hold_together_more_or_less() {
     let group = |names: &[&str]| members(json!({"atomic": {"both": {"members": names}}}));
     check_contracts(&members(json!({})), &group(&["note", "tag"]), &["atomic.tightened ok/ok safe"]);
-    check_contracts(&group(&["note", "tag"]), &group(&["note", "tag", "copy"]), &["atomic.tightened ok/ok safe"]);
-    check_contracts(&group(&["note", "tag", "copy"]), &group(&["note", "tag"]), &["atomic.loosened ok/breaks safe"]);
+    check_contracts(
+        &group(&["note", "tag"]),
+        &group(&["note", "tag", "copy"]),
+        &["atomic.tightened ok/ok safe"],
+    );
+    check_contracts(
+        &group(&["note", "tag", "copy"]),
+        &group(&["note", "tag"]),
+        &["atomic.loosened ok/breaks safe"],
+    );
     check_contracts(&group(&["note", "tag"]), &members(json!({})), &["atomic.loosened ok/breaks safe"]);
 }
 
 #[test]
 fn the_most_serious_comes_first() {
     let old = kv(json!({"a": resource("Thing"), "b": resource("Other")}));
-    let new = whole(json!({"schemas": {"Thing": {"type": "object", "required": ["x"]}}, "displayName": "Others",
+    let new =
+        whole(json!({"schemas": {"Thing": {"type": "object", "required": ["x"]}}, "displayName": "Others",
         "resources": {"kv": {"a": resource("Thing")}}}));
     let found = diff(&old, &new);
-    assert_eq!(shown(&found), [
-        "resource.removed breaks/ok dangerous",
-        "required.added scan/ok scan",
-        "contract.prose ok/ok safe",
-    ]);
+    assert_eq!(
+        shown(&found),
+        ["resource.removed breaks/ok dangerous", "required.added scan/ok scan", "contract.prose ok/ok safe",]
+    );
     for finding in &found.findings {
         assert!(!finding.reason.is_empty() && !finding.fix.is_empty(), "{finding:?}");
     }

@@ -98,8 +98,9 @@ fn fanned_out_references_are_compared_once() {
 fn over_the_budget_it_is_undecided() {
     // Every branch of one is compared with every branch of the other, at every step.
     let wide = |from: usize| {
-        let branches: Vec<Value> =
-            (0..50).map(|at| json!({"title": format!("t{}", at + from), "properties": {"a": {"$ref": "#"}}})).collect();
+        let branches: Vec<Value> = (0..50)
+            .map(|at| json!({"title": format!("t{}", at + from), "properties": {"a": {"$ref": "#"}}}))
+            .collect();
         json!({"anyOf": branches})
     };
     raw(&wide(0), &wide(100));

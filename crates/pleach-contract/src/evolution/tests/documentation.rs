@@ -13,7 +13,8 @@ fn words<T: Serialize>(list: &[T]) -> String {
 
 #[test]
 fn the_documentation_lists_every_code_with_what_it_can_do() {
-    let listed: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("| `") && line.contains(".")).collect();
+    let listed: Vec<&str> =
+        PAGE.lines().filter(|line| line.starts_with("| `") && line.contains(".")).collect();
     let row = |code: &FindingCode| {
         let effects = [words(code.backward()), words(code.forward()), words(code.verdicts())].join(" | ");
         format!("| `{code}` | {effects} | {} |", code.meaning())

@@ -7,7 +7,10 @@ use crate::Contract;
 use crate::evolution::{Verdict, diff, diff_over};
 
 fn with(properties: Value) -> Contract {
-    contract(json!({"Thing": {"type": "object", "properties": properties, "additionalProperties": false}}), json!({}))
+    contract(
+        json!({"Thing": {"type": "object", "properties": properties, "additionalProperties": false}}),
+        json!({}),
+    )
 }
 
 #[test]
@@ -52,7 +55,9 @@ fn a_name_that_was_removed_and_is_used_for_something_else_is_dangerous() {
 
 #[test]
 fn a_name_deep_in_a_value_is_found_too() {
-    let of = |inner: Value| with(json!({"a": {"type": "object", "properties": inner, "additionalProperties": false}}));
+    let of = |inner: Value| {
+        with(json!({"a": {"type": "object", "properties": inner, "additionalProperties": false}}))
+    };
     let (first, second) = (of(json!({"b": {"type": "string"}})), of(json!({})));
     let reused = diff_over(&[&first, &second], &of(json!({"b": {"type": "integer"}})));
     assert!(shown(&reused).contains(&"property.reused breaks/breaks dangerous".to_owned()), "{reused:#?}");

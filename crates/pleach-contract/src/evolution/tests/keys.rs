@@ -16,20 +16,18 @@ fn key(key: &str) -> Value {
 #[test]
 fn keys_with_other_segments_are_dangerous() {
     for (old, new) in [
-        ("e.{id:ulid}", "e.{day:date}.{id:ulid}"),         // added
-        ("e.{day:date}.{id:ulid}", "e.{id:ulid}"),         // removed
-        ("e.{a:ulid}.{b:ulid}", "e.{b:ulid}.{a:ulid}"),    // reordered
-        ("e.{id:ulid}", "e.{id:uuid}"),                    // another type
-        ("e.{n:uint(6)}", "e.{n:uint(8)}"),                // other digits
-        ("e.{at:time(3)}", "e.{at:time(6)}"),              // other digits
-        ("e.{h:hash(16)}", "e.{h:hash(32)}"),              // another length
-        ("e.{id:ulid}", "event.{id:ulid}"),                // another literal
-        ("e.{id:ulid}", "{kind}.{id:ulid}"),               // a value instead of a literal
+        ("e.{id:ulid}", "e.{day:date}.{id:ulid}"),      // added
+        ("e.{day:date}.{id:ulid}", "e.{id:ulid}"),      // removed
+        ("e.{a:ulid}.{b:ulid}", "e.{b:ulid}.{a:ulid}"), // reordered
+        ("e.{id:ulid}", "e.{id:uuid}"),                 // another type
+        ("e.{n:uint(6)}", "e.{n:uint(8)}"),             // other digits
+        ("e.{at:time(3)}", "e.{at:time(6)}"),           // other digits
+        ("e.{h:hash(16)}", "e.{h:hash(32)}"),           // another length
+        ("e.{id:ulid}", "event.{id:ulid}"),             // another literal
+        ("e.{id:ulid}", "{kind}.{id:ulid}"),            // a value instead of a literal
     ] {
-        let found = diff(
-            &contract(json!({"Thing": true}), key(old)),
-            &contract(json!({"Thing": true}), key(new)),
-        );
+        let found =
+            diff(&contract(json!({"Thing": true}), key(old)), &contract(json!({"Thing": true}), key(new)));
         assert_eq!(shown(&found), ["key.changed breaks/breaks dangerous"], "{old} → {new}");
         assert_eq!(found.findings[0].question, Some(Question::Present));
     }
@@ -46,18 +44,17 @@ fn a_segment_that_takes_less_is_scanned_for() {
         ("e.{id}.{path...}", "e.{id}"),
         ("e.{id}.{path...}", "e.{id}.{path...(9)}"),
     ] {
-        let found = diff(
-            &contract(json!({"Thing": true}), key(old)),
-            &contract(json!({"Thing": true}), key(new)),
-        );
+        let found =
+            diff(&contract(json!({"Thing": true}), key(old)), &contract(json!({"Thing": true}), key(new)));
         assert_eq!(shown(&found), ["key.narrowed scan/ok scan"], "{old} → {new}");
         assert_eq!(found.findings[0].question, Some(Question::KeyRefused));
         check_resource(key(new), key(old), &["key.widened ok/breaks safe"]);
     }
-    check_resource(key("e.{kind:a|b}"), key("e.{kind:b|c}"), &[
-        "key.narrowed scan/ok scan",
-        "key.widened ok/breaks safe",
-    ]);
+    check_resource(
+        key("e.{kind:a|b}"),
+        key("e.{kind:b|c}"),
+        &["key.narrowed scan/ok scan", "key.widened ok/breaks safe"],
+    );
 }
 
 #[test]
@@ -71,18 +68,24 @@ fn keyspaces_are_added_removed_and_renamed() {
     let two = json!({"keyspaces": {"a": {"key": "a.{id}"}, "b": {"key": "b.{id}"}}});
     check_resource(one.clone(), two.clone(), &["keyspace.added ok/ok safe"]);
     check_resource(two.clone(), one.clone(), &["keyspace.removed breaks/ok dangerous"]);
-    check_resource(one.clone(), json!({"keyspaces": {"c": {"key": "a.{id}"}}}), &["keyspace.renamed ok/ok safe"]);
+    check_resource(
+        one.clone(),
+        json!({"keyspaces": {"c": {"key": "a.{id}"}}}),
+        &["keyspace.renamed ok/ok safe"],
+    );
     check_resource(json!({}), one.clone(), &["keyspaces.declared scan/ok scan"]);
     check_resource(one, json!({}), &["keyspaces.dropped ok/breaks safe"]);
 }
 
 #[test]
 fn what_refers_to_a_renamed_keyspace_is_not_changed() {
-    let of = |name: &str| json!({
+    let of = |name: &str| {
+        json!({
         "keyspaces": {name: {"key": "a.{id}"}, "b": {"key": "b.{id}", "role": "derived", "from": [name]}},
         "indexes": {"i": {"of": name, "key": "i.{id}"}},
         "counters": {"c": {"of": name, "key": "count"}},
-        "atomic": {"g": {"members": [name, "b"]}}});
+        "atomic": {"g": {"members": [name, "b"]}}})
+    };
     check_resource(of("a"), of("c"), &["keyspace.renamed ok/ok safe"]);
 }
 
@@ -90,15 +93,26 @@ fn what_refers_to_a_renamed_keyspace_is_not_changed() {
 fn values_are_compared_when_keyspaces_are_declared_and_dropped() {
     let schemas = json!({"Thing": {"type": "object"}, "Text": {"type": "string"}});
     let free = contract(schemas.clone(), json!({}));
-    let declared = contract(schemas, json!({"keyspaces": {"a": {"key": "a.{id}", "schema": {"schema": "Text"}}}}));
-    check_contracts(&free, &declared, &["keyspaces.declared scan/ok scan", "type.changed breaks/breaks dangerous"]);
-    check_contracts(&declared, &free, &["keyspaces.dropped ok/breaks safe", "type.changed breaks/breaks dangerous"]);
+    let declared =
+        contract(schemas, json!({"keyspaces": {"a": {"key": "a.{id}", "schema": {"schema": "Text"}}}}));
+    check_contracts(
+        &free,
+        &declared,
+        &["keyspaces.declared scan/ok scan", "type.changed breaks/breaks dangerous"],
+    );
+    check_contracts(
+        &declared,
+        &free,
+        &["keyspaces.dropped ok/breaks safe", "type.changed breaks/breaks dangerous"],
+    );
 }
 
 #[test]
 fn the_truth_and_what_is_built_from_it_do_not_change_places() {
-    let of = |role: Value| json!({"keyspaces": {
-        "a": {"key": "a.{id}"}, "b": {"key": "b.{id}"}, "c": role}});
+    let of = |role: Value| {
+        json!({"keyspaces": {
+        "a": {"key": "a.{id}"}, "b": {"key": "b.{id}"}, "c": role}})
+    };
     let source = of(json!({"key": "c.{id}"}));
     let derived = |from: &str| of(json!({"key": "c.{id}", "role": "derived", "from": [from]}));
     check_resource(source.clone(), derived("a"), &["role.changed breaks/breaks dangerous"]);

@@ -20,13 +20,21 @@ fn property(schema: Value) -> Value {
 #[test]
 fn texts_for_people_are_safe() {
     check(json!({"title": "A"}), json!({"title": "B"}), &["schema.annotation ok/ok safe"]);
-    check(json!({"type": "string"}), json!({"type": "string", "description": "B"}), &["schema.annotation ok/ok safe"]);
-    check(property(json!({"type": "string", "examples": ["a"]})), property(json!({"type": "string"})), &[
-        "schema.annotation ok/ok safe",
-    ]);
-    check(json!({"type": "string", "x-unit": "m"}), json!({"type": "string", "x-unit": "km"}), &[
-        "schema.annotation ok/ok safe",
-    ]);
+    check(
+        json!({"type": "string"}),
+        json!({"type": "string", "description": "B"}),
+        &["schema.annotation ok/ok safe"],
+    );
+    check(
+        property(json!({"type": "string", "examples": ["a"]})),
+        property(json!({"type": "string"})),
+        &["schema.annotation ok/ok safe"],
+    );
+    check(
+        json!({"type": "string", "x-unit": "m"}),
+        json!({"type": "string", "x-unit": "km"}),
+        &["schema.annotation ok/ok safe"],
+    );
 }
 
 #[test]
@@ -47,15 +55,18 @@ fn an_optional_property_that_is_added_to_an_open_model_may_clash() {
     assert_eq!(shown(&found), ["property.added scan/ok scan"]);
     assert_eq!(found.findings[0].question, Some(Question::Carries { pointer: "/a".into() }));
     assert_eq!(found.findings[0].path, "/schemas/Thing/properties/a");
-    check(object(json!({})), object(json!({"a": {"description": "anything"}})), &["property.added ok/ok safe"]);
-    let of_form = |properties: Value| {
-        json!({"type": "object", "properties": properties, "additionalProperties": {"type": "string"}})
-    };
+    check(
+        object(json!({})),
+        object(json!({"a": {"description": "anything"}})),
+        &["property.added ok/ok safe"],
+    );
+    let of_form = |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": {"type": "string"}});
     check(of_form(json!({})), of_form(json!({"a": {"type": "string"}})), &["property.added ok/ok safe"]);
-    check(of_form(json!({})), of_form(json!({"a": {"type": "integer"}})), &[
-        "property.added ok/ok safe",
-        "type.changed breaks/breaks dangerous",
-    ]);
+    check(
+        of_form(json!({})),
+        of_form(json!({"a": {"type": "integer"}})),
+        &["property.added ok/ok safe", "type.changed breaks/breaks dangerous"],
+    );
 }
 
 #[test]
@@ -92,16 +103,18 @@ fn a_property_that_looks_renamed_is_said_to_be() {
         assert_eq!(found.findings[0].question, Some(Question::Carries { pointer: "/due_at".into() }));
     }
     // Alike in nothing but that one went and one came.
-    let required = |name: &str| json!({"properties": {name: {"type": "string", "maxLength": 9}}, "required": [name]});
+    let required =
+        |name: &str| json!({"properties": {name: {"type": "string", "maxLength": 9}}, "required": [name]});
     check(required("city"), required("place"), &["property.renamed breaks/breaks dangerous"]);
 }
 
 #[test]
 fn other_properties_do_not_look_renamed() {
-    check(closed(json!({"city": {"type": "string"}})), closed(json!({"place": {"type": "integer"}})), &[
-        "property.added ok/breaks safe",
-        "property.removed scan/ok scan",
-    ]);
+    check(
+        closed(json!({"city": {"type": "string"}})),
+        closed(json!({"place": {"type": "integer"}})),
+        &["property.added ok/breaks safe", "property.removed scan/ok scan"],
+    );
     check(
         closed(json!({"city": {"type": "string"}})),
         closed(json!({"height": {"type": "string"}, "width": {"type": "string"}})),
@@ -111,12 +124,16 @@ fn other_properties_do_not_look_renamed() {
 
 #[test]
 fn wider_types_are_safe() {
-    check(property(json!({"type": "integer"})), property(json!({"type": "number"})), &[
-        "type.widened ok/breaks safe",
-    ]);
-    check(property(json!({"type": "string"})), property(json!({"type": ["string", "null"]})), &[
-        "type.widened ok/breaks safe",
-    ]);
+    check(
+        property(json!({"type": "integer"})),
+        property(json!({"type": "number"})),
+        &["type.widened ok/breaks safe"],
+    );
+    check(
+        property(json!({"type": "string"})),
+        property(json!({"type": ["string", "null"]})),
+        &["type.widened ok/breaks safe"],
+    );
     check(property(json!({"type": "string"})), property(json!({})), &["type.widened ok/breaks safe"]);
     check(json!({"enum": ["a"]}), json!({"enum": ["a"], "type": "string"}), &["schema.idle ok/ok safe"]);
 }
@@ -125,24 +142,29 @@ fn wider_types_are_safe() {
 fn a_value_that_may_be_missing_is_a_further_alternative() {
     let defs = json!({"Name": {"type": "string"}});
     let old = json!({"$defs": defs, "properties": {"a": {"$ref": "#/$defs/Name"}}});
-    let new = json!({"$defs": defs, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/Name"}, {"type": "null"}]}}});
+    let new =
+        json!({"$defs": defs, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/Name"}, {"type": "null"}]}}});
     check(old.clone(), new.clone(), &["branch.added ok/breaks safe"]);
     check(new, old, &["branch.removed scan/ok scan"]);
 }
 
 #[test]
 fn narrower_types_are_scanned_for() {
-    check(property(json!({"type": "number"})), property(json!({"type": "integer"})), &[
-        "type.narrowed scan/ok scan",
-    ]);
+    check(
+        property(json!({"type": "number"})),
+        property(json!({"type": "integer"})),
+        &["type.narrowed scan/ok scan"],
+    );
     check(property(json!({})), property(json!({"type": "integer"})), &["type.narrowed scan/ok scan"]);
 }
 
 #[test]
 fn other_types_are_dangerous() {
-    check(property(json!({"type": "integer"})), property(json!({"type": "string"})), &[
-        "type.changed breaks/breaks dangerous",
-    ]);
+    check(
+        property(json!({"type": "integer"})),
+        property(json!({"type": "string"})),
+        &["type.changed breaks/breaks dangerous"],
+    );
     check(
         property(json!({"type": ["integer", "null"]})),
         property(json!({"type": ["string", "null"]})),
@@ -160,10 +182,11 @@ fn a_further_choice_is_safe_and_one_less_is_scanned_for() {
     check(property(json!({"const": 1})), property(json!({"const": 2})), &["enum.changed scan/breaks scan"]);
     check(property(json!({})), property(json!({"const": 2})), &["enum.narrowed scan/ok scan"]);
     check(property(json!({"const": 2})), property(json!({"enum": [1, 2]})), &["enum.widened ok/breaks safe"]);
-    check(property(json!({"const": 2})), property(json!({"type": "integer"})), &[
-        "enum.widened ok/breaks safe",
-        "schema.idle ok/ok safe",
-    ]);
+    check(
+        property(json!({"const": 2})),
+        property(json!({"type": "integer"})),
+        &["enum.widened ok/breaks safe", "schema.idle ok/ok safe"],
+    );
 }
 
 #[test]
@@ -204,9 +227,11 @@ fn looser_limits_are_safe_and_tighter_ones_scanned_for() {
         check(without, with(&tight), &["bounds.tightened scan/ok scan"]);
         check(with(&tight), with(&tight), &[]);
     }
-    check(json!({"type": "number", "multipleOf": 4}), json!({"type": "number", "multipleOf": 6}), &[
-        "bounds.changed scan/breaks scan",
-    ]);
+    check(
+        json!({"type": "number", "multipleOf": 4}),
+        json!({"type": "number", "multipleOf": 6}),
+        &["bounds.changed scan/breaks scan"],
+    );
 }
 
 #[test]
@@ -228,7 +253,11 @@ fn a_limit_has_two_forms_and_one_meaning() {
 #[test]
 fn limits_of_other_types_are_idle() {
     check(json!({"type": "string"}), json!({"type": "string", "minimum": 5}), &["schema.idle ok/ok safe"]);
-    check(json!({"type": "integer", "pattern": "a"}), json!({"type": "integer"}), &["schema.idle ok/ok safe"]);
+    check(
+        json!({"type": "integer", "pattern": "a"}),
+        json!({"type": "integer"}),
+        &["schema.idle ok/ok safe"],
+    );
     check(json!({"type": "array"}), json!({"type": "array", "required": ["a"]}), &[]);
 }
 
@@ -246,11 +275,16 @@ fn patterns_and_formats_are_scanned_for() {
 #[test]
 fn a_further_branch_of_any_of_is_safe() {
     let any = |branches: Value| property(json!({"anyOf": branches}));
-    let (text, number, null) = (json!({"type": "string"}), json!({"type": "number"}), json!({"type": "null"}));
+    let (text, number, null) =
+        (json!({"type": "string"}), json!({"type": "number"}), json!({"type": "null"}));
     check(any(json!([text, number])), any(json!([text, number, null])), &["branch.added ok/breaks safe"]);
     check(any(json!([text, number])), any(json!([number])), &["branch.removed scan/ok scan"]);
     check(any(json!([text, number])), any(json!([number, text])), &[]);
-    check(any(json!([text, {"type": "integer"}])), any(json!([text, number])), &["type.widened ok/breaks safe"]);
+    check(
+        any(json!([text, {"type": "integer"}])),
+        any(json!([text, number])),
+        &["type.widened ok/breaks safe"],
+    );
 }
 
 #[test]
@@ -266,14 +300,25 @@ fn a_further_branch_of_one_of_is_safe_only_without_overlap() {
         one(json!([{"const": "a"}, {"const": "b"}, {"const": "c"}])),
         &["choice.added ok/breaks safe"],
     );
-    let tagged = |kind: &str| json!({"type": "object", "properties": {"kind": {"const": kind}}, "required": ["kind"]});
-    check(one(json!([tagged("a")])), one(json!([tagged("a"), tagged("b")])), &["choice.added ok/breaks safe"]);
-    check(one(json!([tagged("a"), tagged("b")])), one(json!([tagged("b")])), &["choice.removed scan/ok scan"]);
+    let tagged =
+        |kind: &str| json!({"type": "object", "properties": {"kind": {"const": kind}}, "required": ["kind"]});
+    check(
+        one(json!([tagged("a")])),
+        one(json!([tagged("a"), tagged("b")])),
+        &["choice.added ok/breaks safe"],
+    );
+    check(
+        one(json!([tagged("a"), tagged("b")])),
+        one(json!([tagged("b")])),
+        &["choice.removed scan/ok scan"],
+    );
     // Without a type, what is no object fits both.
     let untyped = |kind: &str| json!({"properties": {"kind": {"const": kind}}, "required": ["kind"]});
-    check(one(json!([untyped("a"), {"type": "null"}])), one(json!([untyped("a"), untyped("b"), {"type": "null"}])), &[
-        "choice.added scan/breaks scan",
-    ]);
+    check(
+        one(json!([untyped("a"), {"type": "null"}])),
+        one(json!([untyped("a"), untyped("b"), {"type": "null"}])),
+        &["choice.added scan/breaks scan"],
+    );
 }
 
 #[test]
@@ -287,10 +332,16 @@ fn a_branch_of_one_of_that_takes_more_may_take_it_from_another() {
 #[test]
 fn further_conditions_are_scanned_for() {
     let condition = json!({"required": ["a"]});
-    check(json!({"type": "object"}), json!({"type": "object", "allOf": [condition]}), &["condition.added scan/ok scan"]);
-    check(json!({"type": "object", "allOf": [condition]}), json!({"type": "object"}), &[
-        "condition.removed ok/breaks safe",
-    ]);
+    check(
+        json!({"type": "object"}),
+        json!({"type": "object", "allOf": [condition]}),
+        &["condition.added scan/ok scan"],
+    );
+    check(
+        json!({"type": "object", "allOf": [condition]}),
+        json!({"type": "object"}),
+        &["condition.removed ok/breaks safe"],
+    );
     for keyword in ["anyOf", "oneOf"] {
         let with = json!({"type": "object", keyword: [condition, {"required": ["b"]}]});
         check(json!({"type": "object"}), with.clone(), &["condition.added scan/ok scan"]);
@@ -322,31 +373,38 @@ fn what_depends_on_another_property_is_scanned_for() {
 
 #[test]
 fn conditions_that_decide_which_others_apply_must_stay_the_same() {
-    let with = |limit: u64, then: Value| json!({"if": {"minimum": limit}, "then": then, "else": {"multipleOf": 2}});
+    let with =
+        |limit: u64, then: Value| json!({"if": {"minimum": limit}, "then": then, "else": {"multipleOf": 2}});
     check(with(1, json!({"maximum": 9})), with(1, json!({"maximum": 8})), &["bounds.tightened scan/ok scan"]);
     check(with(1, json!(true)), with(2, json!(true)), &["schema.undecided unknown/unknown scan"]);
-    check(json!({"type": "number"}), json!({"type": "number", "if": {"minimum": 1}, "then": {"maximum": 9}}), &[
-        "condition.added scan/ok scan",
-    ]);
+    check(
+        json!({"type": "number"}),
+        json!({"type": "number", "if": {"minimum": 1}, "then": {"maximum": 9}}),
+        &["condition.added scan/ok scan"],
+    );
 }
 
 #[test]
 fn a_reference_that_moved_is_nothing() {
     let name = json!({"type": "string", "minLength": 1});
     let inline = property(name.clone());
-    let referred = json!({"type": "object", "$defs": {"Name": name}, "properties": {"a": {"$ref": "#/$defs/Name"}}});
-    let moved = json!({"type": "object", "$defs": {"Title": name}, "properties": {"a": {"$ref": "#/$defs/Title"}}});
-    let wrapped =
-        json!({"type": "object", "$defs": {"N": name}, "properties": {"a": {"allOf": [{"$ref": "#/$defs/N"}]}}});
-    for (old, new) in [(&inline, &referred), (&referred, &inline), (&referred, &moved), (&referred, &wrapped)] {
+    let referred =
+        json!({"type": "object", "$defs": {"Name": name}, "properties": {"a": {"$ref": "#/$defs/Name"}}});
+    let moved =
+        json!({"type": "object", "$defs": {"Title": name}, "properties": {"a": {"$ref": "#/$defs/Title"}}});
+    let wrapped = json!({"type": "object", "$defs": {"N": name}, "properties": {"a": {"allOf": [{"$ref": "#/$defs/N"}]}}});
+    for (old, new) in [(&inline, &referred), (&referred, &inline), (&referred, &moved), (&referred, &wrapped)]
+    {
         check(old.clone(), new.clone(), &[]);
     }
 }
 
 #[test]
 fn a_shared_definition_is_told_once_and_where_it_is() {
-    let with = |limit: u64| json!({"$defs": {"Name": {"type": "string", "maxLength": limit}},
-        "properties": {"a": {"$ref": "#/$defs/Name"}, "b": {"$ref": "#/$defs/Name"}}});
+    let with = |limit: u64| {
+        json!({"$defs": {"Name": {"type": "string", "maxLength": limit}},
+        "properties": {"a": {"$ref": "#/$defs/Name"}, "b": {"$ref": "#/$defs/Name"}}})
+    };
     let found = schemas(with(5), with(6));
     assert_eq!(shown(&found), ["bounds.loosened ok/breaks safe"]);
     assert_eq!(found.findings[0].path, "/schemas/Thing/$defs/Name/maxLength");
@@ -359,8 +417,13 @@ fn items_are_compared_one_by_one() {
     let items = |kind: &str| json!({"type": "array", "items": {"type": kind}});
     check(items("integer"), items("number"), &["type.widened ok/breaks safe"]);
     check(items("number"), items("integer"), &["type.narrowed scan/ok scan"]);
-    let tuple = |second: Value| json!({"type": "array", "prefixItems": [{"type": "string"}, second], "items": false});
-    check(tuple(json!({"type": "integer"})), tuple(json!({"type": "number"})), &["type.widened ok/breaks safe"]);
+    let tuple =
+        |second: Value| json!({"type": "array", "prefixItems": [{"type": "string"}, second], "items": false});
+    check(
+        tuple(json!({"type": "integer"})),
+        tuple(json!({"type": "number"})),
+        &["type.widened ok/breaks safe"],
+    );
     let shorter = json!({"type": "array", "prefixItems": [{"type": "string"}], "items": false});
     check(shorter.clone(), tuple(json!(true)), &["schema.allowed ok/breaks safe"]);
     check(tuple(json!(true)), shorter, &["schema.forbidden scan/ok scan"]);
@@ -374,11 +437,25 @@ fn items_are_compared_one_by_one() {
 #[test]
 fn names_that_match_a_pattern_are_a_model_of_their_own() {
     let with = |schema: Value| json!({"type": "object", "patternProperties": {"^x": schema}});
-    check(json!({"type": "object"}), with(json!({"type": "string"})), &["patternProperty.added scan/ok scan"]);
-    check(with(json!({"type": "string"})), json!({"type": "object"}), &["patternProperty.removed ok/breaks safe"]);
-    check(with(json!({"type": "integer"})), with(json!({"type": "number"})), &["type.widened ok/breaks safe"]);
-    let closed = |properties: Value| json!({"type": "object", "patternProperties": {"^x": {"type": "integer"}},
-        "properties": properties, "additionalProperties": false});
+    check(
+        json!({"type": "object"}),
+        with(json!({"type": "string"})),
+        &["patternProperty.added scan/ok scan"],
+    );
+    check(
+        with(json!({"type": "string"})),
+        json!({"type": "object"}),
+        &["patternProperty.removed ok/breaks safe"],
+    );
+    check(
+        with(json!({"type": "integer"})),
+        with(json!({"type": "number"})),
+        &["type.widened ok/breaks safe"],
+    );
+    let closed = |properties: Value| {
+        json!({"type": "object", "patternProperties": {"^x": {"type": "integer"}},
+        "properties": properties, "additionalProperties": false})
+    };
     // The name may have matched the pattern all along.
     check(closed(json!({})), closed(json!({"xy": {"type": "string"}})), &["property.added scan/breaks scan"]);
 }
@@ -387,19 +464,25 @@ fn names_that_match_a_pattern_are_a_model_of_their_own() {
 fn drafts_are_compared_only_with_themselves() {
     let of = |draft: &str| json!({"$schema": format!("https://json-schema.org/draft/{draft}/schema"), "type": "string"});
     check(of("2019-09"), of("2020-12"), &["schema.undecided unknown/unknown scan"]);
-    let list = |kind: &str| json!({"$schema": "https://json-schema.org/draft/2019-09/schema",
-        "type": "array", "items": [{"type": kind}], "additionalItems": false});
+    let list = |kind: &str| {
+        json!({"$schema": "https://json-schema.org/draft/2019-09/schema",
+        "type": "array", "items": [{"type": kind}], "additionalItems": false})
+    };
     check(list("integer"), list("number"), &["type.widened ok/breaks safe"]);
 }
 
 #[test]
 fn what_depends_on_everything_beside_it_is_undecided() {
-    let with = |limit: u64| json!({"type": "object", "$defs": {"A": {"properties": {"a": {"maximum": limit}}}},
-        "allOf": [{"$ref": "#/$defs/A"}], "unevaluatedProperties": false});
+    let with = |limit: u64| {
+        json!({"type": "object", "$defs": {"A": {"properties": {"a": {"maximum": limit}}}},
+        "allOf": [{"$ref": "#/$defs/A"}], "unevaluatedProperties": false})
+    };
     check(with(5), with(6), &["bounds.loosened ok/breaks safe", "schema.undecided unknown/unknown scan"]);
     // Word for word the same, though something else was changed.
-    let inside = |title: &str| json!({"title": title, "properties": {"a": {"type": "object",
-        "properties": {"b": true}, "unevaluatedProperties": false}}});
+    let inside = |title: &str| {
+        json!({"title": title, "properties": {"a": {"type": "object",
+        "properties": {"b": true}, "unevaluatedProperties": false}}})
+    };
     check(inside("one"), inside("two"), &["schema.annotation ok/ok safe"]);
     let old = json!({"dependencies": {"a": ["b"]}});
     check(old, json!({"dependencies": {"a": ["c"]}}), &["schema.undecided unknown/unknown scan"]);
@@ -415,8 +498,10 @@ fn nothing_and_anything_are_schemas_too() {
 
 #[test]
 fn a_recursive_schema_is_compared_once() {
-    let tree = |kind: &str| json!({"type": "object", "properties": {
-        "value": {"type": kind}, "children": {"type": "array", "items": {"$ref": "#"}}}});
+    let tree = |kind: &str| {
+        json!({"type": "object", "properties": {
+        "value": {"type": kind}, "children": {"type": "array", "items": {"$ref": "#"}}}})
+    };
     check(tree("integer"), tree("number"), &["type.widened ok/breaks safe"]);
     check(tree("number"), tree("integer"), &["type.narrowed scan/ok scan"]);
 }

@@ -114,7 +114,8 @@ fn check(old: &Value, new: &Value, choices: &mut Choices, tally: &mut Tally) -> 
         for direction in [0, 1] {
             if refused[direction] && safe[direction] {
                 let what = ["backward", "forward"][direction];
-                let message = format!("called safe {what}:\n  old {old}\n  new {new}\n  value {value}\n  {changes:#?}");
+                let message =
+                    format!("called safe {what}:\n  old {old}\n  new {new}\n  value {value}\n  {changes:#?}");
                 return Err(TestCaseError::fail(message));
             }
             shown[direction] |= refused[direction];
@@ -176,7 +177,8 @@ fn any_two_schemas_are_compared_within_the_budget() {
         // As a contract, all is told with a reason and a fix.
         let of = |schema: &Value| contract(serde_json::json!({"Thing": schema}), serde_json::json!({}));
         let found = crate::evolution::diff(&of(&old), &of(&new));
-        let is_whole = found.findings.iter().all(|finding| !finding.reason.is_empty() && !finding.fix.is_empty());
+        let is_whole =
+            found.findings.iter().all(|finding| !finding.reason.is_empty() && !finding.fix.is_empty());
         if is_whole { Ok(()) } else { Err(TestCaseError::fail(format!("{found:#?}"))) }
     });
     if let Err(failure) = checked {

@@ -10,7 +10,8 @@ pub(super) struct Choices {
 
 impl Choices {
     pub(super) fn new(list: Vec<u16>) -> Self {
-        let state = list.iter().fold(1, |state: u64, number| state.wrapping_mul(31).wrapping_add(u64::from(*number)));
+        let state =
+            list.iter().fold(1, |state: u64, number| state.wrapping_mul(31).wrapping_add(u64::from(*number)));
         Self { list, at: 0, state }
     }
 

@@ -28,7 +28,12 @@ fn collect(schema: &Value, path: String, guarded: bool, places: &mut Vec<(String
         let place = child(&path, word);
         let below = matches!(
             word.as_str(),
-            "properties" | "patternProperties" | "additionalProperties" | "items" | "prefixItems" | "contains"
+            "properties"
+                | "patternProperties"
+                | "additionalProperties"
+                | "items"
+                | "prefixItems"
+                | "contains"
         );
         match (word.as_str(), value) {
             ("properties" | "patternProperties" | "dependentSchemas" | "$defs", Value::Object(all)) => {
@@ -43,7 +48,14 @@ fn collect(schema: &Value, path: String, guarded: bool, places: &mut Vec<(String
                 }
             }
             (
-                "additionalProperties" | "items" | "contains" | "not" | "if" | "then" | "else" | "propertyNames",
+                "additionalProperties"
+                | "items"
+                | "contains"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "propertyNames",
                 schema,
             ) => collect(schema, place, guarded || below, places),
             _ => {}
@@ -98,8 +110,24 @@ fn drop_word(map: &mut Map<String, Value>, choices: &mut Choices) {
 
 /// Takes away or loosens what limits.
 fn loosen(map: &mut Map<String, Value>, choices: &mut Choices) {
-    let limits = ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "required", "pattern",
-        "format", "uniqueItems", "multipleOf", "not", "minProperties", "maxProperties", "enum", "const"];
+    let limits = [
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "required",
+        "pattern",
+        "format",
+        "uniqueItems",
+        "multipleOf",
+        "not",
+        "minProperties",
+        "maxProperties",
+        "enum",
+        "const",
+    ];
     let words: Vec<&str> = limits.into_iter().filter(|word| map.contains_key(*word)).collect();
     if words.is_empty() {
         return types(map, choices);
@@ -141,13 +169,17 @@ fn types(map: &mut Map<String, Value>, choices: &mut Choices) {
 
 /// Moves a limit that is there, or adds one.
 fn limit(map: &mut Map<String, Value>, choices: &mut Choices) {
-    let limits: Vec<String> = map.iter().filter(|(_, value)| value.is_number()).map(|(word, _)| word.clone()).collect();
+    let limits: Vec<String> =
+        map.iter().filter(|(_, value)| value.is_number()).map(|(word, _)| word.clone()).collect();
     let counts = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
     if limits.is_empty() {
         if choices.chance(50) {
             map.insert((*choices.one_of(&counts)).into(), json!(choices.below(4)));
         } else {
-            map.insert((*choices.one_of(&["minimum", "maximum", "exclusiveMaximum"])).into(), number(choices));
+            map.insert(
+                (*choices.one_of(&["minimum", "maximum", "exclusiveMaximum"])).into(),
+                number(choices),
+            );
         }
         return;
     }
@@ -161,8 +193,13 @@ fn limit(map: &mut Map<String, Value>, choices: &mut Choices) {
 }
 
 fn branch(map: &mut Map<String, Value>, guarded: bool, choices: &mut Choices) {
-    let there: Vec<&str> = ["anyOf", "oneOf", "allOf"].into_iter().filter(|word| map.contains_key(*word)).collect();
-    let word = if there.is_empty() { *choices.one_of(&["anyOf", "oneOf", "allOf"]) } else { *choices.one_of(&there) };
+    let there: Vec<&str> =
+        ["anyOf", "oneOf", "allOf"].into_iter().filter(|word| map.contains_key(*word)).collect();
+    let word = if there.is_empty() {
+        *choices.one_of(&["anyOf", "oneOf", "allOf"])
+    } else {
+        *choices.one_of(&there)
+    };
     let list = map.entry(word).or_insert_with(|| json!([]));
     let Some(list) = list.as_array_mut() else { return };
     if list.len() > 1 && choices.chance(50) {

@@ -92,7 +92,10 @@ pub(super) fn keywords_of(kind: &str, choices: &mut Choices, depth: usize, map: 
                 }
             }
             if choices.chance(20) {
-                map.insert("multipleOf".into(), choices.one_of(&[json!(1), json!(2), json!(3), json!(6), json!(0.5), json!(2.0)]).clone());
+                map.insert(
+                    "multipleOf".into(),
+                    choices.one_of(&[json!(1), json!(2), json!(3), json!(6), json!(0.5), json!(2.0)]).clone(),
+                );
             }
         }
         "string" => {
@@ -130,7 +133,10 @@ fn object(choices: &mut Choices, depth: usize, map: &mut Map<String, Value>) {
             map.insert("patternProperties".into(), json!({pattern: inner(choices)}));
         }
         if choices.chance(8) {
-            map.insert("dependentSchemas".into(), json!({*choices.one_of(&NAMES): node(choices, depth - 1, false)}));
+            map.insert(
+                "dependentSchemas".into(),
+                json!({*choices.one_of(&NAMES): node(choices, depth - 1, false)}),
+            );
         }
         if choices.chance(8) {
             map.insert("propertyNames".into(), node(choices, depth - 1, true));
@@ -207,7 +213,17 @@ fn branches(choices: &mut Choices, depth: usize, guarded: bool) -> Value {
 
 pub(super) fn number(choices: &mut Choices) -> Value {
     choices
-        .one_of(&[json!(0), json!(1), json!(2), json!(3), json!(-1), json!(1.5), json!(2.0), json!(6), json!(-0.5)])
+        .one_of(&[
+            json!(0),
+            json!(1),
+            json!(2),
+            json!(3),
+            json!(-1),
+            json!(1.5),
+            json!(2.0),
+            json!(6),
+            json!(-0.5),
+        ])
         .clone()
 }
 
@@ -222,7 +238,7 @@ pub(super) fn constant(choices: &mut Choices) -> Value {
             let large = [json!(1e20), json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992.0)];
             let whole = [json!([]), json!({}), json!([1]), json!({"a": 1}), json!([1.0])];
             choices.one_of(&[whole.as_slice(), &large].concat()).clone()
-        },
+        }
     }
 }
 

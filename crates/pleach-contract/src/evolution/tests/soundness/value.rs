@@ -59,9 +59,10 @@ fn for_schema(schema: &Value, root: &Value, choices: &mut Choices, depth: usize)
 fn object(map: &Map<String, Value>, root: &Value, choices: &mut Choices, depth: usize) -> Value {
     let mut made = Map::new();
     let properties = map.get("properties").and_then(Value::as_object);
-    let required: Vec<&str> = map.get("required").and_then(Value::as_array).map_or(Vec::new(), |list| {
-        list.iter().filter_map(Value::as_str).collect()
-    });
+    let required: Vec<&str> = map
+        .get("required")
+        .and_then(Value::as_array)
+        .map_or(Vec::new(), |list| list.iter().filter_map(Value::as_str).collect());
     let others = map.get("additionalProperties");
     for name in NAMES {
         let schema = properties.and_then(|properties| properties.get(name));
@@ -80,7 +81,8 @@ fn object(map: &Map<String, Value>, root: &Value, choices: &mut Choices, depth: 
 }
 
 fn array(map: &Map<String, Value>, root: &Value, choices: &mut Choices, depth: usize) -> Value {
-    let bound = |word: &str| map.get(word).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let bound =
+        |word: &str| map.get(word).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
     let least = bound("minItems").unwrap_or(0);
     let most = bound("maxItems").unwrap_or(least + 2).max(least);
     let count = least + choices.below(most - least + 1);
@@ -106,7 +108,8 @@ fn number(map: &Map<String, Value>, choices: &mut Choices) -> Value {
 }
 
 fn text(map: &Map<String, Value>, choices: &mut Choices) -> Value {
-    let bound = |word: &str| map.get(word).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let bound =
+        |word: &str| map.get(word).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
     let (least, most) = (bound("minLength").unwrap_or(0), bound("maxLength").unwrap_or(usize::MAX));
     let fitting: Vec<&str> = TEXTS.into_iter().filter(|text| (least..=most).contains(&text.len())).collect();
     if fitting.is_empty() { json!("a") } else { json!(choices.one_of(&fitting)) }
@@ -122,7 +125,8 @@ fn anything(choices: &mut Choices, depth: usize) -> Value {
         5 => (0..choices.below(3)).map(|_| anything(choices, depth - 1)).collect(),
         _ => {
             let count = choices.below(3);
-            let field = |choices: &mut Choices| ((*choices.one_of(&NAMES)).to_owned(), anything(choices, depth - 1));
+            let field =
+                |choices: &mut Choices| ((*choices.one_of(&NAMES)).to_owned(), anything(choices, depth - 1));
             Value::Object((0..count).map(|_| field(choices)).collect())
         }
     }
