@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pleach_contract::key::{self, Grammar};
 use pleach_contract::{CompiledSchema, Contract, Digest, KvResource, Problems, Refused, SchemaReference, Validators};
@@ -65,6 +66,8 @@ pub struct CompiledKeyspace {
     grammar: Option<Grammar>,
     version: String,
     schemas: BTreeMap<String, Arc<CompiledSchema>>,
+    /// How long its values live, where that is shorter than what its bucket says.
+    ttl: Option<Duration>,
 }
 
 impl CompiledResource {
@@ -89,6 +92,8 @@ impl CompiledResource {
                 grammar: Grammar::parse(&keyspace.key).ok(),
                 version: keyspace.version.clone(),
                 schemas: versions(&keyspace.version, &keyspace.schema, &keyspace.accepted_versions),
+                ttl: (keyspace.ttl_ms != resource.ttl_ms && keyspace.ttl_ms > 0)
+                    .then(|| Duration::from_millis(keyspace.ttl_ms)),
             });
         }
         if keyspaces.is_empty() {
@@ -97,6 +102,7 @@ impl CompiledResource {
                 grammar: None,
                 version: resource.version.clone(),
                 schemas: versions(&resource.version, &resource.schema, &resource.accepted_versions),
+                ttl: None,
             });
         }
         Ok(Some(Self { alias: alias.to_owned(), digest: contract.digest(), keyspaces, kept: kept(resource) }))
@@ -153,6 +159,11 @@ impl CompiledKeyspace {
         &self.version
     }
 
+    /// How long its values live, where that is shorter than what its bucket says.
+    pub fn ttl(&self) -> Option<Duration> {
+        self.ttl
+    }
+
     /// Whether it knows a version, the current one or an older one.
     pub fn knows(&self, version: &str) -> bool {
         self.schemas.contains_key(version)
@@ -163,15 +174,27 @@ impl CompiledKeyspace {
     /// # Errors
     /// Why it does not belong here.
     pub fn check(&self, version: &str, value: &[u8]) -> Result<Value, Misfit> {
-        let Some(schema) = self.schemas.get(version) else {
-            let older = self.schemas.keys().filter(|known| **known != self.version).cloned();
-            let known = std::iter::once(self.version.clone()).chain(older).collect();
-            return Err(Misfit::Version { version: version.to_owned(), known });
-        };
+        let schema = self.schema(version)?;
         let value: Value =
             serde_json::from_slice(value).map_err(|error| Misfit::NotJson { reason: error.to_string() })?;
         schema.validate(&value).map_err(Misfit::Value)?;
         Ok(value)
+    }
+
+    /// Checks a value that was read already.
+    ///
+    /// # Errors
+    /// Why it does not belong here.
+    pub fn check_value(&self, version: &str, value: &Value) -> Result<(), Misfit> {
+        self.schema(version)?.validate(value).map_err(Misfit::Value)
+    }
+
+    fn schema(&self, version: &str) -> Result<&CompiledSchema, Misfit> {
+        self.schemas.get(version).map(|schema| &**schema).ok_or_else(|| {
+            let older = self.schemas.keys().filter(|known| **known != self.version).cloned();
+            let known = std::iter::once(self.version.clone()).chain(older).collect();
+            Misfit::Version { version: version.to_owned(), known }
+        })
     }
 
     fn has(&self, key: &Key) -> bool {
