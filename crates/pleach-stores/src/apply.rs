@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use pleach_contract::Contract;
-use pleach_contract::evolution::Verdict;
-use pleach_engine::{Batch, BucketName, CommitError, EngineError, Expectation, Timestamp};
+use pleach_contract::evolution::{Question, Verdict};
+use pleach_engine::{Batch, BucketName, CommitError, EngineError, Expectation, Revision, Timestamp};
 
 use crate::contracts::{Applied, Contracts, applied};
 use crate::error::AuthorityError;
@@ -13,7 +13,7 @@ use crate::survey::{Asked, Watchers};
 use crate::system::{Kept, contract_of, unchanged};
 
 /// How long the guards of an apply hold unless it is accepted: if it dies before, writers are free again after this.
-const CLAIM_LIFETIME: Duration = Duration::from_secs(10 * 60);
+const CLAIM_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// Who applies a plan, and what that person has to say.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,11 @@ impl Contracts {
         }
         let until = self.shared.clock.now().saturating_add(CLAIM_LIFETIME);
         let claimed = self.claim(plan, &contract, until, false).await?;
-        if let Err(error) = self.look_again(plan, &contract, &claimed).await {
+        let looked = self.look_again(plan, &contract, &claimed).await.and_then(|()| {
+            let is_late = self.shared.clock.now() >= until;
+            if is_late { Err(self.moved(&plan.lineage, "the guards have run out meanwhile")) } else { Ok(()) }
+        });
+        if let Err(error) = looked {
             self.release(&plan.lineage, &claimed).await?;
             return Err(error);
         }
@@ -248,8 +252,10 @@ impl Contracts {
             finding.declared == Verdict::Scan && finding.verdict == Verdict::Safe
         };
         let (Some(scanned), true) = (plan.scans.get(&place.alias), asked.iter().any(depends)) else { return Ok(()) };
-        let watchers = Watchers::default();
-        let (_, asked) = self.survey(contract, place, asked, scanned.revision, &watchers).await?;
+        // Whether two entries share a key of an index, only all of them can tell.
+        let needs_all = asked.iter().any(|asked| depends(asked) && matches!(asked.question, Question::Twice { .. }));
+        let since = if needs_all { Revision::ZERO } else { scanned.revision };
+        let (_, asked) = self.survey(contract, place, asked, since, &Watchers::default()).await?;
         let found = asked.into_iter().find(|asked| depends(asked) && asked.answer.count > 0);
         match found {
             Some(Asked { answer: Answer { count, samples, .. }, .. }) => {

@@ -19,7 +19,7 @@ use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
 use crate::glass::Glass;
 use crate::guard::{Claimed, Guard, Rule};
-use crate::record::{Owner, OwnerState};
+use crate::record::{Claim, Owner, OwnerState};
 use crate::system::{System, contract_of, parsed};
 
 /// On engines that others write to as well, what is known about guards is looked up again before a write when it is
@@ -214,14 +214,8 @@ impl Shared {
                 Some(digest) => self.compiled(&self.system.contract(&owner.lineage, digest).await?, &owner.alias)?,
                 None => None,
             };
-            let claim = match &owner.claim {
-                Some(claim) => {
-                    let contract = match claimed {
-                        Some(contract) => contract,
-                        None => self.planned(&owner.lineage, &claim.plan).await?,
-                    };
-                    Some(Claimed { resource: self.compiled(&contract, &owner.alias)?, until: claim.until })
-                }
+            let claim = match owner.claim.as_ref().filter(|claim| claim.holds(self.clock.now())) {
+                Some(claim) => self.claimed(owner, claim, claimed).await?,
                 None => None,
             };
             Ok(Rule::Checked { in_force, claim, unstamped: owner.unstamped_version.clone() })
@@ -229,8 +223,25 @@ impl Shared {
         checked.await.or_else(damaged)
     }
 
+    /// What a claim asks for. One whose plan is gone asks for nothing, unless it was accepted.
+    async fn claimed(
+        &self,
+        owner: &Owner,
+        claim: &Claim,
+        contract: Option<Contract>,
+    ) -> Result<Option<Claimed>, AuthorityError> {
+        let contract = match contract {
+            Some(contract) => contract,
+            None => match self.planned(&owner.lineage, &claim.plan).await {
+                Err(AuthorityError::UnknownPlan { .. }) if !claim.is_accepted() => return Ok(None),
+                other => other?,
+            },
+        };
+        Ok(Some(Claimed { resource: self.compiled(&contract, &owner.alias)?, until: claim.until }))
+    }
+
     /// The contract that a plan leads to.
-    pub(crate) async fn planned(&self, lineage: &str, plan: &str) -> Result<Contract, AuthorityError> {
+    async fn planned(&self, lineage: &str, plan: &str) -> Result<Contract, AuthorityError> {
         let unknown = || AuthorityError::UnknownPlan { plan: plan.to_owned(), lineage: lineage.to_owned() };
         let record = self.system.plan(lineage, plan).await?.ok_or_else(unknown)?;
         let plan = record.value.plan;

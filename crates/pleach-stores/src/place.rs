@@ -88,8 +88,13 @@ impl Contracts {
             };
             places.push(place);
         }
-        for (alias, binding) in bindings.iter().filter(|(alias, _)| !contract.resources.kv.contains_key(*alias)) {
-            places.push(Place { kind: PlaceKind::Left, ..self.bound(alias, binding).await? });
+        for (bucket, kept) in self.shared.system.owners(contract.id.as_str()).await? {
+            let alias = &kept.value.alias;
+            // One that an unfinished plan has only claimed is left just as well.
+            if kept.value.state == OwnerState::Owned && !contract.resources.kv.contains_key(alias) {
+                let binding = Binding { bucket, unstamped_version: None };
+                places.push(Place { kind: PlaceKind::Left, ..self.bound(alias, &binding).await? });
+            }
         }
         Ok(places)
     }
