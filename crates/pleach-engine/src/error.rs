@@ -334,7 +334,9 @@ impl EngineError {
             | Self::Overloaded
             | Self::Unreachable { .. } => ErrorKind::Unavailable,
             Self::UnknownOutcome { .. } => ErrorKind::Unknown,
-            Self::Corrupt { .. } | Self::CorruptIndex { .. } | Self::DamagedRecord { .. } => ErrorKind::Corrupt,
+            Self::Corrupt { .. } | Self::CorruptIndex { .. } | Self::DamagedRecord { .. } => {
+                ErrorKind::Corrupt
+            }
             Self::ReadOnly { .. } | Self::Closed => ErrorKind::Closed,
             Self::Bug { .. } => ErrorKind::Bug,
         }

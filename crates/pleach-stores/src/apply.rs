@@ -95,7 +95,9 @@ impl Contracts {
             return Err(AuthorityError::PlanOver { plan, lineage, status: status.as_str() });
         }
         if let Some(shortfall) = plan.shortfalls.first() {
-            return Err(AuthorityError::Incapable { first: format!("{}: {}", shortfall.path, shortfall.message) });
+            return Err(AuthorityError::Incapable {
+                first: format!("{}: {}", shortfall.path, shortfall.message),
+            });
         }
         if options.who.trim().is_empty() {
             return Err(AuthorityError::Missing { what: "who applies the plan" });
@@ -122,7 +124,8 @@ impl Contracts {
         }
         // What was interrupted is not left lying about.
         self.finish(&plan.lineage).await?;
-        let what = format!("the plan was made on version {}, and version {version} is accepted", plan.base.version);
+        let what =
+            format!("the plan was made on version {}, and version {version} is accepted", plan.base.version);
         Err(AuthorityError::Moved { lineage: plan.lineage.clone(), what })
     }
 
@@ -145,7 +148,12 @@ impl Contracts {
             }
             let bucket = BucketName::parse(step.bucket())?;
             let before = system.owner(step.bucket()).await?;
-            let owner = self.claimed(plan, step, before.as_ref(), Claim { plan: plan.id.clone(), ahead, until: Some(until) })?;
+            let owner = self.claimed(
+                plan,
+                step,
+                before.as_ref(),
+                Claim { plan: plan.id.clone(), ahead, until: Some(until) },
+            )?;
             batch.push(system.put_owner(step.bucket(), &owner, unchanged(before.as_ref()))?);
             guards.push((bucket.clone(), owner.clone(), contract.clone()));
             claims.push((bucket, before, owner));
@@ -163,7 +171,11 @@ impl Contracts {
             let now = system.owner(bucket.as_str()).await?;
             let now = now.filter(|now| now.value.claim.as_ref().is_some_and(|claim| claim.plan == plan.id));
             let moved = || self.moved(&plan.lineage, "someone else is applying another plan");
-            claimed.push(Claimed { bucket, before: before.map(|kept| kept.value), now: now.ok_or_else(moved)? });
+            claimed.push(Claimed {
+                bucket,
+                before: before.map(|kept| kept.value),
+                now: now.ok_or_else(moved)?,
+            });
         }
         Ok(claimed)
     }
@@ -177,8 +189,9 @@ impl Contracts {
         claim: Claim,
     ) -> Result<Owner, AuthorityError> {
         let now = self.shared.clock.now();
-        let was_only_claimed =
-            |owner: &Owner| owner.digest.is_none() && owner.claim.as_ref().is_none_or(|claim| !claim.holds(now));
+        let was_only_claimed = |owner: &Owner| {
+            owner.digest.is_none() && owner.claim.as_ref().is_none_or(|claim| !claim.holds(now))
+        };
         let before = before.map(|kept| &kept.value);
         match before {
             Some(owner) if owner.lineage == plan.lineage && owner.alias == step.alias() => {
@@ -213,7 +226,9 @@ impl Contracts {
     ) -> Result<(), AuthorityError> {
         let engine = self.shared.system.engine();
         for step in &plan.steps {
-            let Some(claim) = claimed.iter().find(|claim| claim.bucket.as_str() == step.bucket()) else { continue };
+            let Some(claim) = claimed.iter().find(|claim| claim.bucket.as_str() == step.bucket()) else {
+                continue;
+            };
             let info = match engine.bucket(&claim.bucket).await {
                 Ok(info) => Some(info),
                 Err(EngineError::BucketNotFound { .. }) => None,
@@ -251,9 +266,12 @@ impl Contracts {
             let finding = &plan.findings[asked.finding];
             finding.declared == Verdict::Scan && finding.verdict == Verdict::Safe
         };
-        let (Some(scanned), true) = (plan.scans.get(&place.alias), asked.iter().any(depends)) else { return Ok(()) };
+        let (Some(scanned), true) = (plan.scans.get(&place.alias), asked.iter().any(depends)) else {
+            return Ok(());
+        };
         // Whether two entries share a key of an index, only all of them can tell.
-        let needs_all = asked.iter().any(|asked| depends(asked) && matches!(asked.question, Question::Twice { .. }));
+        let needs_all =
+            asked.iter().any(|asked| depends(asked) && matches!(asked.question, Question::Twice { .. }));
         let since = if needs_all { Revision::ZERO } else { scanned.revision };
         let (_, asked) = self.survey(contract, place, asked, since, &Watchers::default()).await?;
         let found = asked.into_iter().find(|asked| depends(asked) && asked.answer.count > 0);
@@ -333,7 +351,8 @@ impl Contracts {
         }
         let authority = self.shared.system.authority(&plan.lineage).await?;
         let is_ours = authority.is_some_and(|kept| {
-            kept.value.version == plan.base.version + 1 && kept.value.status.unfinished().is_some_and(|(id, _)| id == plan.id)
+            kept.value.version == plan.base.version + 1
+                && kept.value.status.unfinished().is_some_and(|(id, _)| id == plan.id)
         });
         if is_ours { Ok(()) } else { Err(error) }
     }

@@ -6,11 +6,12 @@ use pleach_contract::{Contract, ContractId};
 use pleach_engine::{BucketName, Timestamp};
 
 use crate::apply::ApplyOptions;
+use crate::binding::Binding;
 use crate::error::AuthorityError;
 use crate::guarded::{Guarded, Shared};
 use crate::plan::{Plan, PlanStatus};
 use crate::planner::PlanOptions;
-use crate::record::{Authority, Binding, Decision, GlassAct, Owner};
+use crate::record::{Authority, Decision, GlassAct, Owner};
 use crate::system::parsed;
 
 /// How often a plan with its guard on is made again, because someone wrote what stands against it meanwhile.
@@ -153,9 +154,12 @@ impl Contracts {
     ///
     /// # Errors
     /// [`AuthorityError::UnknownPlan`], or what the engine could not do.
-    pub async fn planned(&self, lineage: &ContractId, plan: &str) -> Result<(Plan, PlanStatus), AuthorityError> {
-        let unknown =
-            || AuthorityError::UnknownPlan { plan: plan.to_owned(), lineage: lineage.to_string() };
+    pub async fn planned(
+        &self,
+        lineage: &ContractId,
+        plan: &str,
+    ) -> Result<(Plan, PlanStatus), AuthorityError> {
+        let unknown = || AuthorityError::UnknownPlan { plan: plan.to_owned(), lineage: lineage.to_string() };
         let kept = self.shared.system.plan(lineage.as_str(), plan).await?.ok_or_else(unknown)?;
         let status = kept.value.status(self.shared.clock.now());
         Ok((kept.value.plan, status))

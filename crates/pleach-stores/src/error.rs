@@ -65,7 +65,10 @@ pub enum AuthorityError {
         first: String,
     },
     /// Values that stand against the new contract were written after the plan was made.
-    #[error("{count} entries of {bucket} that were written since the plan stand against it, such as {}", shown(samples))]
+    #[error(
+        "{count} entries of {bucket} that were written since the plan stand against it, such as {}",
+        shown(samples)
+    )]
     Violators {
         /// The bucket.
         bucket: BucketName,
@@ -172,7 +175,9 @@ impl AuthorityError {
             Self::Moved { .. } | Self::Violators { .. } | Self::PlanOver { .. } | Self::InTheWay { .. } => {
                 ErrorKind::Conflict
             }
-            Self::UnknownPlan { .. } | Self::UnknownLineage { .. } | Self::NotSetAside { .. } => ErrorKind::NotFound,
+            Self::UnknownPlan { .. } | Self::UnknownLineage { .. } | Self::NotSetAside { .. } => {
+                ErrorKind::NotFound
+            }
             Self::OtherStore { .. }
             | Self::EditedPlan { .. }
             | Self::Unacknowledged { .. }
@@ -207,7 +212,9 @@ impl AuthorityError {
             Self::OtherService { .. } => "leave the service out: its buckets keep their names",
             Self::UnknownLineage { .. } => "plan and apply a contract of it first",
             Self::NotSetAside { .. } => "see its status for the buckets that can be restored",
-            Self::Unfinished { .. } => "see the cause, mend it, and apply or resume again: it goes on where it was",
+            Self::Unfinished { .. } => {
+                "see the cause, mend it, and apply or resume again: it goes on where it was"
+            }
             Self::Cancelled => "start it again when it suits you",
             Self::Missing { .. } => "say it: it is kept in the history of the contract",
             Self::Engine(error) => error.help(),

@@ -1,9 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pleach_engine::{
-    Action, Batch, BucketName, EngineError, Expiry, Key, Operation, Revision, Timestamp,
-};
+use pleach_engine::{Action, Batch, BucketName, EngineError, Expiry, Key, Operation, Revision, Timestamp};
 
 use crate::compiled::{CompiledKeyspace, CompiledResource, Misfit};
 use crate::envelope::Envelope;
@@ -49,7 +47,9 @@ impl Guard {
     /// Whether the bucket is owned. One that was only about to be and whose claim has run out is not.
     pub(crate) fn stands(&self, now: Timestamp) -> bool {
         match &self.rule {
-            Rule::Checked { in_force: None, claim, .. } => claim.as_ref().is_some_and(|claim| claim.holds(now)),
+            Rule::Checked { in_force: None, claim, .. } => {
+                claim.as_ref().is_some_and(|claim| claim.holds(now))
+            }
             Rule::Checked { .. } | Rule::SetAside | Rule::Damaged { .. } => true,
         }
     }
@@ -63,9 +63,11 @@ impl Guard {
                 revision: *revision,
                 what: what.clone(),
             },
-            Rule::Checked { .. } | Rule::SetAside => {
-                EngineError::ContractOwned { bucket: self.bucket.clone(), owner: self.lineage.clone(), action }
-            }
+            Rule::Checked { .. } | Rule::SetAside => EngineError::ContractOwned {
+                bucket: self.bucket.clone(),
+                owner: self.lineage.clone(),
+                action,
+            },
         }
     }
 
@@ -109,7 +111,8 @@ impl Guard {
             return Ok(());
         }
         let refused = |key: &Key, misfit: &dyn std::fmt::Display| self.broken(key, misfit);
-        let keyspace = resource.keyspace_of(&operation.key).map_err(|misfit| refused(&operation.key, &misfit))?;
+        let keyspace =
+            resource.keyspace_of(&operation.key).map_err(|misfit| refused(&operation.key, &misfit))?;
         stamped(resource, keyspace, operation).map_err(|error| refused(&operation.key, &error))?;
         let version = operation.headers.get(Envelope::VERSION).unwrap_or_default().to_owned();
         if let Action::Put { value, expiry } = &mut operation.action {
@@ -135,7 +138,10 @@ impl Guard {
         };
         let checked = resource.keyspace_of(&operation.key).and_then(check);
         checked.map_err(|misfit| {
-            self.broken(&operation.key, &format_args!("{misfit} (by the version of it that is about to be applied)"))
+            self.broken(
+                &operation.key,
+                &format_args!("{misfit} (by the version of it that is about to be applied)"),
+            )
         })
     }
 

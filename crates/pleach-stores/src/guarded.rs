@@ -9,9 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pleach_contract::{Contract, Validators};
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, ConsumerInfo,
-    ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection, WatchQuery,
-    WatchStream,
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
+    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery,
+    Selection, WatchQuery, WatchStream,
 };
 use tokio::sync::{Mutex, oneshot};
 
@@ -111,7 +111,8 @@ impl Guarded {
             let owner = "the store itself".to_owned();
             return Err(EngineError::ContractOwned { bucket: bucket.clone(), owner, action });
         }
-        let Some(guard) = guards.by_bucket.get(bucket).filter(|guard| guard.stands(self.shared.clock.now())) else {
+        let Some(guard) = guards.by_bucket.get(bucket).filter(|guard| guard.stands(self.shared.clock.now()))
+        else {
             return Ok(None);
         };
         let Some(glass) = &self.glass else { return Ok(Some(Permit::Guarded(Arc::clone(guard)))) };
@@ -120,7 +121,12 @@ impl Guarded {
     }
 
     /// Refuses `action` if the bucket is owned, unless the glass is broken.
-    async fn manage(&self, guards: &Guards, bucket: &BucketName, action: &'static str) -> Result<(), EngineError> {
+    async fn manage(
+        &self,
+        guards: &Guards,
+        bucket: &BucketName,
+        action: &'static str,
+    ) -> Result<(), EngineError> {
         match self.permit(guards, bucket, action, &[]).await? {
             Some(Permit::Guarded(guard)) => Err(guard.refuse(action)),
             Some(Permit::Broken(_)) | None => Ok(()),
@@ -158,7 +164,10 @@ impl Shared {
     }
 
     /// The same, as if `owners` were recorded already.
-    pub(crate) async fn reload_with(&self, owners: Vec<(BucketName, Owner, Contract)>) -> Result<(), EngineError> {
+    pub(crate) async fn reload_with(
+        &self,
+        owners: Vec<(BucketName, Owner, Contract)>,
+    ) -> Result<(), EngineError> {
         let _one_at_a_time = self.loading.lock().await;
         let old = self.slot.write().unwrap_or_else(PoisonError::into_inner).take();
         // Whoever writes meanwhile waits for `loading` and then takes the new ones.
@@ -211,7 +220,9 @@ impl Shared {
         }
         let checked = async {
             let in_force = match &owner.digest {
-                Some(digest) => self.compiled(&self.system.contract(&owner.lineage, digest).await?, &owner.alias)?,
+                Some(digest) => {
+                    self.compiled(&self.system.contract(&owner.lineage, digest).await?, &owner.alias)?
+                }
                 None => None,
             };
             let claim = match owner.claim.as_ref().filter(|claim| claim.holds(self.clock.now())) {
@@ -255,7 +266,8 @@ impl Shared {
     ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
         let compiled = CompiledResource::of(contract, alias, &self.validators);
         // It was checked when it was read, so this takes a bug.
-        let bug = |problems| EngineError::Bug { what: format!("a checked contract has problems: {problems}") };
+        let bug =
+            |problems| EngineError::Bug { what: format!("a checked contract has problems: {problems}") };
         Ok(compiled.map_err(bug)?.map(Arc::new))
     }
 
@@ -309,7 +321,11 @@ impl Engine for Guarded {
         self.shared.inner.capabilities()
     }
 
-    async fn create_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+    async fn create_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
         let guards = self.shared.guards().await?;
         let inner = &self.shared.inner;
         // Whoever asks for what is there finds it; what a contract has still to make is not made by others.
@@ -323,7 +339,11 @@ impl Engine for Guarded {
         inner.create_bucket(bucket, config).await
     }
 
-    async fn update_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+    async fn update_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
         let guards = self.shared.guards().await?;
         self.manage(&guards, bucket, "updated").await?;
         self.shared.inner.update_bucket(bucket, config).await
@@ -414,7 +434,11 @@ impl Engine for Guarded {
         self.shared.inner.consumers(bucket).await
     }
 
-    async fn consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<ConsumerInfo, EngineError> {
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError> {
         self.shared.inner.consumer(bucket, consumer).await
     }
 

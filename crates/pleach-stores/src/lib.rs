@@ -9,6 +9,7 @@
 //! This crate speaks to an `Engine` and never knows which; doors and the library stand above it.
 
 mod apply;
+mod binding;
 mod compiled;
 mod contracts;
 mod envelope;
@@ -28,6 +29,7 @@ mod survey;
 mod system;
 
 pub use apply::ApplyOptions;
+pub use binding::Binding;
 pub use compiled::{CompiledKeyspace, CompiledResource, Misfit};
 pub use contracts::{Applied, Contracts, LineageStatus, PlanSummary};
 pub use envelope::Envelope;
@@ -37,10 +39,10 @@ pub use guarded::{GUARD_AGE_MAX, Guarded};
 pub use naming::SYSTEM_BUCKET;
 pub use place::OWNER_METADATA;
 pub use plan::{
-    Answer, Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanStatus, SAMPLES_MAX, Sample, Scanned, Shortfall,
-    Step,
+    Answer, Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanStatus, SAMPLES_MAX, Sample, Scanned,
+    Shortfall, Step,
 };
 pub use planner::PlanOptions;
 pub use reconcile::GRACE;
-pub use record::{Authority, Binding, Claim, Decision, GlassAct, Materialised, Owner, OwnerState};
+pub use record::{Authority, Claim, Decision, GlassAct, Materialised, Owner, OwnerState};
 pub use survey::{OnProgress, ScanProgress};

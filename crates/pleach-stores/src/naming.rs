@@ -45,7 +45,10 @@ mod tests {
     fn a_bucket_is_named_after_service_and_alias() {
         let id = ContractId::parse("acme.case-notes@v2").unwrap();
         assert_eq!(service_of(&id), "case-notes");
-        assert_eq!(bucket_name(&service_of(&id), "Activity.log").unwrap().as_str(), "svc_case_notes_activity_log");
+        assert_eq!(
+            bucket_name(&service_of(&id), "Activity.log").unwrap().as_str(),
+            "svc_case_notes_activity_log"
+        );
         assert_eq!(lineage_token(id.as_str()), "acme/case-notes=v2");
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use pleach_contract::{Contract, KvResource};
 use pleach_engine::{BucketConfig, BucketInfo, BucketName, Capabilities, EngineError};
 
+use crate::binding::Binding;
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
 use crate::naming::bucket_name;
 use crate::plan::{Shortfall, Step};
-use crate::record::{Authority, Binding, Owner, OwnerState};
+use crate::record::{Authority, Owner, OwnerState};
 
 /// The metadata of a bucket that names the lineage it belongs to.
 pub const OWNER_METADATA: &str = "pleach.contract";
@@ -50,7 +51,8 @@ impl Place {
             }
             PlaceKind::TakenBack => Step::TakeBack { alias, bucket, config },
             PlaceKind::Own | PlaceKind::Left => {
-                let changes: Vec<String> = info.config.differences(&config).into_iter().map(str::to_owned).collect();
+                let changes: Vec<String> =
+                    info.config.differences(&config).into_iter().map(str::to_owned).collect();
                 if changes.is_empty() {
                     return Step::Keep { alias, bucket };
                 }
@@ -100,7 +102,11 @@ impl Contracts {
     }
 
     async fn bound(&self, alias: &str, binding: &Binding) -> Result<Place, AuthorityError> {
-        let name = |source| AuthorityError::Name { service: binding.bucket.clone(), alias: alias.to_owned(), source };
+        let name = |source| AuthorityError::Name {
+            service: binding.bucket.clone(),
+            alias: alias.to_owned(),
+            source,
+        };
         let bucket = BucketName::parse(&binding.bucket).map_err(name)?;
         self.place(alias, bucket, PlaceKind::Own).await
     }
@@ -123,7 +129,8 @@ impl Contracts {
         bucket: &BucketName,
     ) -> Result<Place, AuthorityError> {
         let place = self.place(alias, bucket.clone(), PlaceKind::Adopted).await?;
-        let refused = |why| AuthorityError::NotAdopted { alias: alias.to_owned(), bucket: bucket.clone(), why };
+        let refused =
+            |why| AuthorityError::NotAdopted { alias: alias.to_owned(), bucket: bucket.clone(), why };
         if bucket == self.shared.system.bucket() {
             return Err(refused("it is the store's own"));
         }
@@ -135,7 +142,12 @@ impl Contracts {
     }
 
     /// The bucket that is named after service and alias.
-    async fn provided(&self, contract: &Contract, alias: &str, service: &str) -> Result<Place, AuthorityError> {
+    async fn provided(
+        &self,
+        contract: &Contract,
+        alias: &str,
+        service: &str,
+    ) -> Result<Place, AuthorityError> {
         let name =
             |source| AuthorityError::Name { service: service.to_owned(), alias: alias.to_owned(), source };
         let bucket = bucket_name(service, alias).map_err(name)?;
@@ -156,7 +168,8 @@ impl Contracts {
     fn free(&self, contract: &Contract, place: &Place) -> Result<(), AuthorityError> {
         let Some(owner) = &place.owner else { return Ok(()) };
         let now = self.shared.clock.now();
-        let was_only_claimed = owner.digest.is_none() && owner.claim.as_ref().is_none_or(|claim| !claim.holds(now));
+        let was_only_claimed =
+            owner.digest.is_none() && owner.claim.as_ref().is_none_or(|claim| !claim.holds(now));
         if was_only_claimed {
             return Ok(());
         }
@@ -201,10 +214,12 @@ pub(crate) fn shortfalls(contract: &Contract, can: &Capabilities) -> Vec<Shortfa
             found.push(Shortfall { path, message, fix: fix.to_owned() });
         };
         if resource.history > u64::from(can.history_max) {
-            let message = format!("the engine keeps {} records of a key, not {}", can.history_max, resource.history);
+            let message =
+                format!("the engine keeps {} records of a key, not {}", can.history_max, resource.history);
             short(at("/history"), message, "ask for a shorter history");
         }
-        if let Some(bytes) = resource.max_value_bytes.filter(|bytes| *bytes > u64::from(can.value_bytes_max)) {
+        if let Some(bytes) = resource.max_value_bytes.filter(|bytes| *bytes > u64::from(can.value_bytes_max))
+        {
             let message = format!("the engine takes values of {} bytes, not {bytes}", can.value_bytes_max);
             short(at("/maxValueBytes"), message, "ask for smaller values, or leave the limit to the engine");
         }
@@ -214,7 +229,8 @@ pub(crate) fn shortfalls(contract: &Contract, can: &Capabilities) -> Vec<Shortfa
             (ms > 0 && ms < resolution).then_some((path, message))
         };
         let own = resource.keyspaces.iter().filter(|(_, keyspace)| keyspace.ttl_ms != resource.ttl_ms);
-        let own: Vec<_> = own.map(|(name, keyspace)| (at(&format!("/keyspaces/{name}/ttlMs")), keyspace.ttl_ms)).collect();
+        let own: Vec<_> =
+            own.map(|(name, keyspace)| (at(&format!("/keyspaces/{name}/ttlMs")), keyspace.ttl_ms)).collect();
         for (path, ms) in std::iter::once((at("/ttlMs"), resource.ttl_ms)).chain(own.iter().cloned()) {
             if let Some((path, message)) = ttl(path, ms) {
                 short(path, message, "ask for a longer time to live");
@@ -222,7 +238,8 @@ pub(crate) fn shortfalls(contract: &Contract, can: &Capabilities) -> Vec<Shortfa
         }
         if resource.history > 1 && !can.expired_history {
             for (path, _) in own.iter().filter(|(_, ms)| *ms > 0) {
-                let message = "the engine lets no value expire alone in a bucket that keeps history".to_owned();
+                let message =
+                    "the engine lets no value expire alone in a bucket that keeps history".to_owned();
                 short(path.clone(), message, "give the whole resource this `ttlMs`, or a history of 1");
             }
         }

@@ -304,10 +304,17 @@ impl Plan {
     /// Whether it says the same as another that was made at another time.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
         let weighed = |finding: &PlanFinding| {
-            (finding.code.clone(), finding.path.clone(), finding.subject.clone(), finding.verdict, finding.answer.clone())
+            (
+                finding.code.clone(),
+                finding.path.clone(),
+                finding.subject.clone(),
+                finding.verdict,
+                finding.answer.clone(),
+            )
         };
         let about = |plan: &Self| plan.findings.iter().map(weighed).collect::<Vec<_>>();
-        let place = |plan: &Self| (plan.store.clone(), plan.service.clone(), plan.base.clone(), plan.target.clone());
+        let place =
+            |plan: &Self| (plan.store.clone(), plan.service.clone(), plan.base.clone(), plan.target.clone());
         place(self) == place(other)
             && about(self) == about(other)
             && self.steps == other.steps

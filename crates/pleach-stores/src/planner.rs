@@ -10,7 +10,9 @@ use crate::contracts::Contracts;
 use crate::error::AuthorityError;
 use crate::naming::service_of;
 use crate::place::{OWNER_METADATA, Place, PlaceKind, shortfalls};
-use crate::plan::{Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanRecord, PlanStatus, Scanned, Step};
+use crate::plan::{
+    Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanRecord, PlanStatus, Scanned, Step,
+};
 use crate::record::Authority;
 use crate::survey::{Asked, OnProgress, Survey, Watchers, or_empty};
 use crate::system::unchanged;
@@ -156,7 +158,8 @@ impl Contracts {
         if more {
             let message = "there are more differences than were listed";
             let aliases = contract.resources.kv.keys();
-            findings.extend(aliases.map(|alias| looked_up("plan.more", alias, message, "change less at once")));
+            findings
+                .extend(aliases.map(|alias| looked_up("plan.more", alias, message, "change less at once")));
         }
         Ok(findings)
     }
@@ -215,7 +218,11 @@ impl Contracts {
         watchers: &Watchers,
     ) -> Result<(Scanned, Vec<Asked>), AuthorityError> {
         let shared = &self.shared;
-        let old = match place.owner.as_ref().and_then(|owner| owner.digest.as_ref().map(|digest| (owner, digest))) {
+        let old = match place
+            .owner
+            .as_ref()
+            .and_then(|owner| owner.digest.as_ref().map(|digest| (owner, digest)))
+        {
             Some((owner, digest)) => {
                 let in_force = shared.system.contract(&owner.lineage, digest).await?;
                 shared.compiled(&in_force, &place.alias)?
@@ -262,14 +269,17 @@ fn of_place(place: &Place, contract: &Contract) -> Vec<PlanFinding> {
         PlaceKind::Own | PlaceKind::Left => Vec::new(),
         PlaceKind::TakenBack => {
             let message = format!("`{alias}` takes back {bucket}, with what is in it");
-            let mut findings = vec![looked_up("bucket.returned", alias, &message, "correct these values first")];
+            let mut findings =
+                vec![looked_up("bucket.returned", alias, &message, "correct these values first")];
             findings.extend(retention_changes(place, contract));
             findings
         }
         PlaceKind::Adopted => {
             let message = format!("`{alias}` adopts {bucket}, with what is in it");
-            let mut findings = vec![looked_up("bucket.adopted", alias, &message, "correct these values first")];
-            let owner = info.config.metadata.get(OWNER_METADATA).filter(|owner| *owner != contract.id.as_str());
+            let mut findings =
+                vec![looked_up("bucket.adopted", alias, &message, "correct these values first")];
+            let owner =
+                info.config.metadata.get(OWNER_METADATA).filter(|owner| *owner != contract.id.as_str());
             if let Some(owner) = owner {
                 let message = format!("{bucket} says of itself that it belongs to {owner}");
                 let fix = "see that nobody else writes to it";
@@ -289,9 +299,18 @@ fn retention_changes(place: &Place, contract: &Contract) -> Vec<PlanFinding> {
     let (alias, bucket) = (place.alias.as_str(), &place.bucket);
     let mut findings = Vec::new();
     if resource.history < u64::from(info.config.history.get()) {
-        let message = format!("{bucket} keeps {} records of a key, and would keep {}", info.config.history, resource.history);
+        let message = format!(
+            "{bucket} keeps {} records of a key, and would keep {}",
+            info.config.history, resource.history
+        );
         let question = Question::Deeper { history: resource.history };
-        findings.push(dangerous("bucket.history", alias, &message, "ask for the same `history`", Some(question)));
+        findings.push(dangerous(
+            "bucket.history",
+            alias,
+            &message,
+            "ask for the same `history`",
+            Some(question),
+        ));
     }
     let ttl_ms = info.config.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
     if resource.ttl_ms > 0 && ttl_ms.is_none_or(|ttl_ms| resource.ttl_ms < ttl_ms) {
@@ -299,10 +318,19 @@ fn retention_changes(place: &Place, contract: &Contract) -> Vec<PlanFinding> {
         let question = Question::Older { ms: resource.ttl_ms };
         findings.push(dangerous("bucket.ttl", alias, &message, "ask for a longer `ttlMs`", Some(question)));
     }
-    if let Some(bytes) = resource.max_value_bytes.filter(|bytes| *bytes < u64::from(info.config.value_bytes_max)) {
-        let message = format!("{bucket} takes values of {} bytes, and would take {bytes}", info.config.value_bytes_max);
+    if let Some(bytes) =
+        resource.max_value_bytes.filter(|bytes| *bytes < u64::from(info.config.value_bytes_max))
+    {
+        let message =
+            format!("{bucket} takes values of {} bytes, and would take {bytes}", info.config.value_bytes_max);
         let question = Question::Larger { bytes };
-        findings.push(dangerous("bucket.valueBytes", alias, &message, "ask for larger values", Some(question)));
+        findings.push(dangerous(
+            "bucket.valueBytes",
+            alias,
+            &message,
+            "ask for larger values",
+            Some(question),
+        ));
     }
     findings
 }

@@ -3,10 +3,11 @@ use std::time::Duration;
 
 use pleach_engine::{Batch, BucketName, CommitError, EngineError, Timestamp};
 
+use crate::binding::Binding;
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
 use crate::plan::{Plan, Step};
-use crate::record::{Authority, Binding, Materialised, Owner, OwnerState};
+use crate::record::{Authority, Materialised, Owner, OwnerState};
 use crate::system::{Kept, unchanged};
 
 /// How long a bucket whose alias was removed can be restored.
@@ -48,10 +49,16 @@ impl Contracts {
                 // Whether this can be written or not, what the caller is told is what went wrong.
                 let _ = self.note(&mut authority, status).await;
                 let (lineage, steps) = (plan.lineage.clone(), plan.steps.len());
-                return Err(AuthorityError::Unfinished { lineage, step: index + 1, steps, source: Box::new(error) });
+                return Err(AuthorityError::Unfinished {
+                    lineage,
+                    step: index + 1,
+                    steps,
+                    source: Box::new(error),
+                });
             }
             if step.changes_something() {
-                self.note(&mut authority, Materialised::Pending { plan: plan.id.clone(), done: index + 1 }).await?;
+                self.note(&mut authority, Materialised::Pending { plan: plan.id.clone(), done: index + 1 })
+                    .await?;
             }
         }
         self.bind(plan, &authority).await
@@ -65,7 +72,9 @@ impl Contracts {
             Step::Create { config, .. } => match engine.create_bucket(&bucket, config.clone()).await {
                 Ok(_) => Ok(()),
                 // It is ours since it was claimed, so an earlier plan that did not come to its end has made it.
-                Err(EngineError::BucketExists { .. }) => Ok(engine.update_bucket(&bucket, config.clone()).await.map(drop)?),
+                Err(EngineError::BucketExists { .. }) => {
+                    Ok(engine.update_bucket(&bucket, config.clone()).await.map(drop)?)
+                }
                 Err(error) => Err(error.into()),
             },
             Step::Adopt { config, .. } | Step::TakeBack { config, .. } | Step::Configure { config, .. } => {
@@ -76,7 +85,11 @@ impl Contracts {
         }
     }
 
-    async fn note(&self, authority: &mut Kept<Authority>, status: Materialised) -> Result<(), AuthorityError> {
+    async fn note(
+        &self,
+        authority: &mut Kept<Authority>,
+        status: Materialised,
+    ) -> Result<(), AuthorityError> {
         let system = &self.shared.system;
         let lineage = authority.value.lineage.clone();
         let noted = Authority { status, ..authority.value.clone() };
@@ -102,7 +115,10 @@ impl Contracts {
             let owner = bound(step, kept.value.clone(), &plan.target, now);
             if !matches!(step, Step::SetAside { .. }) {
                 let unstamped_version = owner.unstamped_version.clone();
-                bindings.insert(step.alias().to_owned(), Binding { bucket: step.bucket().to_owned(), unstamped_version });
+                bindings.insert(
+                    step.alias().to_owned(),
+                    Binding { bucket: step.bucket().to_owned(), unstamped_version },
+                );
             }
             batch.push(system.put_owner(step.bucket(), &owner, unchanged(Some(&kept)))?);
         }
@@ -111,7 +127,11 @@ impl Contracts {
         system.commit(batch).await.map_err(|error| AuthorityError::of_commit(error, &plan.lineage))
     }
 
-    pub(crate) async fn restore_bucket(&self, lineage: &str, alias: &str) -> Result<BucketName, AuthorityError> {
+    pub(crate) async fn restore_bucket(
+        &self,
+        lineage: &str,
+        alias: &str,
+    ) -> Result<BucketName, AuthorityError> {
         let system = &self.shared.system;
         let owners = system.owners(lineage).await?;
         let is_aside =

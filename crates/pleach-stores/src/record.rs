@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use pleach_engine::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::binding::Binding;
+
 /// What a lineage shall be and how far it is: `authority.LINEAGE` in the system bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -53,17 +55,6 @@ impl Materialised {
             Self::Pending { plan, done } | Self::Failed { plan, done, .. } => Some((plan, *done)),
         }
     }
-}
-
-/// The bucket of an alias.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Binding {
-    /// Its bucket.
-    pub bucket: String,
-    /// The version that values without one have: those that were there when the bucket was adopted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unstamped_version: Option<String>,
 }
 
 /// Who owns a bucket: `bucket.NAME` in the system bucket.

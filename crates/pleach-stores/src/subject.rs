@@ -74,7 +74,8 @@ impl<'e> Looked<'e> {
     }
 
     fn value(&self) -> &Result<Value, String> {
-        self.value.get_or_init(|| serde_json::from_slice(&self.entry.value).map_err(|error| error.to_string()))
+        self.value
+            .get_or_init(|| serde_json::from_slice(&self.entry.value).map_err(|error| error.to_string()))
     }
 
     /// Why the new contract refuses it, if it does.
@@ -97,7 +98,8 @@ impl<'e> Looked<'e> {
         resource: Option<&KvResource>,
         now: Timestamp,
     ) -> Option<Against> {
-        let own = |path: &str, message: String| Some(Against { path: path.to_owned(), message, is_its_own: true });
+        let own =
+            |path: &str, message: String| Some(Against { path: path.to_owned(), message, is_its_own: true });
         match &asked.question {
             Question::Present => own("", "it is there".into()),
             Question::Refused => self.refusal().map(|misfit| against(misfit, &asked.path)),
@@ -112,7 +114,11 @@ impl<'e> Looked<'e> {
             }
             Question::Larger { bytes } => {
                 let size = self.entry.value.len() as u64;
-                if size > *bytes { own("", format!("it has {size} bytes, and {bytes} would be the most")) } else { None }
+                if size > *bytes {
+                    own("", format!("it has {size} bytes, and {bytes} would be the most"))
+                } else {
+                    None
+                }
             }
             Question::Older { ms } => {
                 let age = now.since(self.entry.time);
@@ -124,12 +130,20 @@ impl<'e> Looked<'e> {
             }
             Question::Deeper { history } => {
                 let records = self.records;
-                if records > *history { own("", format!("its key has {records} records, and {history} would be kept")) } else { None }
+                if records > *history {
+                    own("", format!("its key has {records} records, and {history} would be kept"))
+                } else {
+                    None
+                }
             }
             Question::Twice { index } => {
                 let key = self.index_key(resource?, index)?;
                 let is_new = asked.taken.insert(key);
-                if is_new { None } else { own("", format!("another entry has the same key of the index `{index}`")) }
+                if is_new {
+                    None
+                } else {
+                    own("", format!("another entry has the same key of the index `{index}`"))
+                }
             }
             Question::Retained => self.passed_by(resource?, now).and_then(|message| own("", message)),
         }
@@ -192,7 +206,8 @@ impl<'e> Looked<'e> {
         let at = grammar.named().position(|segment| segment.name() == Some(retention.segment.as_str()))?;
         let values = grammar.read(self.entry.key.as_str()).ok()?;
         let value = values.get(at)?;
-        retention::is_before(value, border).then(|| format!("{value} lies before {border}, where retention begins"))
+        retention::is_before(value, border)
+            .then(|| format!("{value} lies before {border}, where retention begins"))
     }
 }
 

@@ -111,7 +111,8 @@ impl Survey<'_> {
                 if entry.revision <= self.since {
                     continue;
                 }
-                let mut looked = Looked::at(entry, self.old.as_deref(), self.new.as_deref(), self.unstamped.as_deref());
+                let mut looked =
+                    Looked::at(entry, self.old.as_deref(), self.new.as_deref(), self.unstamped.as_deref());
                 scanned.bytes += entry.value.len() as u64;
                 *scanned.versions.entry(looked.stamped().unwrap_or_default().to_owned()).or_default() += 1;
                 if self.asks_for_history() {

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use pleach_contract::{Contract, Digest};
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketName, CommitError, Durability, Engine, EngineError, Entry, Expectation, Key,
-    Operation, Revision, ScanQuery, Selection,
+    At, Batch, BucketConfig, BucketName, CommitError, Durability, Engine, EngineError, Entry, Expectation,
+    Key, Operation, Revision, ScanQuery, Selection,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -61,7 +61,9 @@ impl System {
             Ok(()) => Ok(id),
             Err(CommitError::Conflict(_)) => {
                 let found = self.read::<StoreRecord>(&key).await?;
-                found.map(|found| found.value.id).ok_or_else(|| EngineError::Bug { what: "no store id".into() }.into())
+                found
+                    .map(|found| found.value.id)
+                    .ok_or_else(|| EngineError::Bug { what: "no store id".into() }.into())
             }
             Err(CommitError::Engine(error)) => Err(error.into()),
         }
@@ -102,7 +104,11 @@ impl System {
         self.list("bucket.").await
     }
 
-    pub(crate) async fn plan(&self, lineage: &str, plan: &str) -> Result<Option<Kept<PlanRecord>>, AuthorityError> {
+    pub(crate) async fn plan(
+        &self,
+        lineage: &str,
+        plan: &str,
+    ) -> Result<Option<Kept<PlanRecord>>, AuthorityError> {
         self.read(&plan_key(lineage, plan)?).await
     }
 
@@ -123,12 +129,18 @@ impl System {
             let what = "it is missing, though it was accepted".to_owned();
             return Err(AuthorityError::Damaged { key, revision: Revision::ZERO, what });
         };
-        contract_of(&found.value, digest)
-            .map_err(|what| AuthorityError::Damaged { key, revision: found.revision, what })
+        contract_of(&found.value, digest).map_err(|what| AuthorityError::Damaged {
+            key,
+            revision: found.revision,
+            what,
+        })
     }
 
     /// A record that cannot be read, or is not there, is an error that names it.
-    pub(crate) async fn read<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<Kept<T>>, AuthorityError> {
+    pub(crate) async fn read<T: DeserializeOwned>(
+        &self,
+        key: &Key,
+    ) -> Result<Option<Kept<T>>, AuthorityError> {
         match self.engine.read(&self.bucket, key, At::Latest).await {
             Ok(entry) => entry.map(|entry| parsed(&entry)).transpose(),
             Err(EngineError::BucketNotFound { .. }) => Ok(None),
@@ -137,7 +149,10 @@ impl System {
     }
 
     /// The records whose keys begin so, with what follows in the key.
-    async fn list<T: DeserializeOwned>(&self, prefix: &str) -> Result<Vec<(String, Kept<T>)>, AuthorityError> {
+    async fn list<T: DeserializeOwned>(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<(String, Kept<T>)>, AuthorityError> {
         let mut list = Vec::new();
         for entry in self.entries(prefix).await? {
             let rest = entry.key.as_str().strip_prefix(prefix).unwrap_or_default().to_owned();
@@ -148,7 +163,8 @@ impl System {
 
     /// The entries whose keys begin so.
     pub(crate) async fn entries(&self, prefix: &str) -> Result<Vec<Entry>, EngineError> {
-        let mut query = ScanQuery { selection: Selection::prefix(prefix), limit: 1000, ..ScanQuery::default() };
+        let mut query =
+            ScanQuery { selection: Selection::prefix(prefix), limit: 1000, ..ScanQuery::default() };
         let mut entries = Vec::new();
         loop {
             let page = match self.engine.scan(&self.bucket, query.clone()).await {
@@ -200,11 +216,19 @@ impl System {
         Ok(self.put(owner_key(bucket)?, owner, expect))
     }
 
-    pub(crate) fn delete_owner(&self, bucket: &str, expect: Expectation) -> Result<Operation, AuthorityError> {
+    pub(crate) fn delete_owner(
+        &self,
+        bucket: &str,
+        expect: Expectation,
+    ) -> Result<Operation, AuthorityError> {
         Ok(Operation::delete(owner_key(bucket)?).expecting(expect))
     }
 
-    pub(crate) fn put_plan(&self, record: &PlanRecord, expect: Expectation) -> Result<Operation, AuthorityError> {
+    pub(crate) fn put_plan(
+        &self,
+        record: &PlanRecord,
+        expect: Expectation,
+    ) -> Result<Operation, AuthorityError> {
         Ok(self.put(plan_key(&record.plan.lineage, &record.plan.id)?, record, expect))
     }
 
@@ -213,7 +237,11 @@ impl System {
         Ok(Operation::delete(plan_key(lineage, id)?).expecting(unchanged(Some(kept))))
     }
 
-    pub(crate) fn put_decision(&self, lineage: &str, decision: &Decision) -> Result<Operation, AuthorityError> {
+    pub(crate) fn put_decision(
+        &self,
+        lineage: &str,
+        decision: &Decision,
+    ) -> Result<Operation, AuthorityError> {
         let version = format!("{:0VERSION_DIGITS$}", decision.version);
         let key = system_key(&["decision", &lineage_token(lineage), &version])?;
         Ok(self.put(key, decision, Expectation::Absent))

@@ -121,9 +121,9 @@ pub use pleach_engine::{
 pub use pleach_stores::{
     Answer, Applied, ApplyOptions, Authority, AuthorityError, Base, Binding, Claim, CompiledKeyspace,
     CompiledResource, Contracts, Decision, Envelope, GLASS_KEYS_MAX, GRACE, GUARD_AGE_MAX, GlassAct, Guarded,
-    LineageStatus, Materialised, Misfit, OWNER_METADATA, OnProgress, Owner, OwnerState, PLAN_FORMAT, PLAN_LIFETIME,
-    Plan, PlanFinding, PlanOptions, PlanStatus, PlanSummary, SAMPLES_MAX, SYSTEM_BUCKET, Sample, ScanProgress,
-    Scanned, Shortfall, Step,
+    LineageStatus, Materialised, Misfit, OWNER_METADATA, OnProgress, Owner, OwnerState, PLAN_FORMAT,
+    PLAN_LIFETIME, Plan, PlanFinding, PlanOptions, PlanStatus, PlanSummary, SAMPLES_MAX, SYSTEM_BUCKET,
+    Sample, ScanProgress, Scanned, Shortfall, Step,
 };
 
 /// The programs of the README, run as doc tests.

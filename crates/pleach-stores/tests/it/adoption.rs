@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use pleach_contract::evolution::Verdict;
 use pleach_contract::Contract;
+use pleach_contract::evolution::Verdict;
 use pleach_engine::{BucketConfig, Engine};
 use pleach_stores::{AuthorityError, GRACE, OWNER_METADATA, Plan, PlanOptions, SYSTEM_BUCKET, Step};
 use serde_json::json;
@@ -62,7 +62,11 @@ pub(crate) async fn values_that_do_not_fit_are_found(given: Given) {
 pub(crate) async fn another_owner_or_retention_is_dangerous(given: Given) {
     let metadata = [(OWNER_METADATA.to_owned(), "globex.mail@v2".to_owned())].into();
     let history = 5.try_into().unwrap();
-    old_bucket(&given, BucketConfig { metadata, history, ttl: Some(Duration::from_secs(500)), ..BucketConfig::default() }).await;
+    old_bucket(
+        &given,
+        BucketConfig { metadata, history, ttl: Some(Duration::from_secs(500)), ..BucketConfig::default() },
+    )
+    .await;
     for _ in 0..3 {
         given.put("old", "n0", r#"{"text": "again"}"#).await.unwrap();
     }

@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use pleach_engine::{BucketConfig, Engine};
-use pleach_stores::{ApplyOptions, AuthorityError, Materialised, OWNER_METADATA, PLAN_LIFETIME, Plan, PlanStatus, Step};
+use pleach_stores::{
+    ApplyOptions, AuthorityError, Materialised, OWNER_METADATA, PLAN_LIFETIME, Plan, PlanStatus, Step,
+};
 use serde_json::json;
 
 use crate::Given;
@@ -13,9 +15,15 @@ pub(crate) async fn a_contract_comes_into_force(given: Given) {
     let plan = given.plan(&contract).await;
     assert!(matches!(&plan.steps[..], [Step::Create { bucket, .. }] if bucket == NOTES));
     let applied = given.apply(&plan).await.unwrap();
-    assert_eq!((applied.lineage.as_str(), applied.version, applied.digest), (LINEAGE, 1, contract.digest().to_string()));
+    assert_eq!(
+        (applied.lineage.as_str(), applied.version, applied.digest),
+        (LINEAGE, 1, contract.digest().to_string())
+    );
     let config = given.engine.bucket(&name(NOTES)).await.unwrap().config;
-    assert_eq!((config.history.get(), config.ttl, config.value_bytes_max), (3, Some(Duration::from_secs(3600)), 1000));
+    assert_eq!(
+        (config.history.get(), config.ttl, config.value_bytes_max),
+        (3, Some(Duration::from_secs(3600)), 1000)
+    );
     assert_eq!(config.metadata[OWNER_METADATA], LINEAGE);
     let status = given.contracts.status(&lineage()).await.unwrap().unwrap();
     assert_eq!((status.authority.status, status.is_unfinished), (Materialised::Current, false));
@@ -91,7 +99,10 @@ pub(crate) async fn of_two_applies_at_once_one_wins(given: Given) {
     let mut contracts = vec![given.contracts.clone()];
     for _ in 0..3 {
         let clock = std::sync::Arc::clone(&given.clock) as std::sync::Arc<dyn pleach_engine::Clock>;
-        let engine = pleach_stores::Guarded::new(std::sync::Arc::clone(&given.below) as std::sync::Arc<dyn Engine>, clock);
+        let engine = pleach_stores::Guarded::new(
+            std::sync::Arc::clone(&given.below) as std::sync::Arc<dyn Engine>,
+            clock,
+        );
         contracts.push(pleach_stores::Contracts::of(&engine));
     }
     for round in 1..=8_u64 {
@@ -101,7 +112,9 @@ pub(crate) async fn of_two_applies_at_once_one_wins(given: Given) {
             plans.push(given.plan(&notes_with(note(), more)).await);
         }
         let options = || ApplyOptions::by("ann").acknowledging("a race");
-        let results = join_all(contracts.iter().zip(&plans).map(|(contracts, plan)| contracts.apply(plan, options()))).await;
+        let results =
+            join_all(contracts.iter().zip(&plans).map(|(contracts, plan)| contracts.apply(plan, options())))
+                .await;
         let won: Vec<_> = results.iter().flatten().collect();
         assert_eq!(won.len(), 1, "{results:?}");
         for lost in results.iter().filter_map(|result| result.as_ref().err()) {
@@ -121,7 +134,10 @@ pub(crate) async fn a_drifted_bucket_is_configured_again(given: Given) {
     given.accept(&notes_with(note(), json!({"history": 3}))).await;
     let glass = given.engine.break_glass("ann", "a test").unwrap();
     let config = glass.bucket(&name(NOTES)).await.unwrap().config;
-    glass.update_bucket(&name(NOTES), BucketConfig { history: 1.try_into().unwrap(), ..config }).await.unwrap();
+    glass
+        .update_bucket(&name(NOTES), BucketConfig { history: 1.try_into().unwrap(), ..config })
+        .await
+        .unwrap();
     let plan = given.plan(&notes_with(note(), json!({"history": 3}))).await;
     assert!(!plan.is_nothing());
     given.apply(&plan).await.unwrap();
@@ -143,7 +159,8 @@ pub(crate) async fn what_was_decided_is_kept(given: Given) {
     given.clock.advance(Duration::from_secs(60));
     given.insist(&notes_with(note(), json!({"history": 2}))).await;
     let history = given.contracts.history(&lineage()).await.unwrap();
-    let shown: Vec<_> = history.iter().map(|one| (one.version, one.who.as_str(), one.acknowledgement.as_deref())).collect();
+    let shown: Vec<_> =
+        history.iter().map(|one| (one.version, one.who.as_str(), one.acknowledgement.as_deref())).collect();
     assert_eq!(shown, [(1, "ann", None), (2, "ann", Some("it is a test"))]);
     assert_eq!(history[1].time.since(history[0].time), Duration::from_secs(60));
     let first = given.contracts.contract(&lineage(), &history[0].digest).await.unwrap();

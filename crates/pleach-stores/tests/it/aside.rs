@@ -17,7 +17,9 @@ async fn removed(given: &Given) {
     given.put(NOTES, "one", r#"{"text": "hello"}"#).await.unwrap();
     let plan = given.plan(&without()).await;
     assert_eq!(plan.verdict(), Verdict::Dangerous, "{:#?}", plan.findings);
-    assert!(matches!(&plan.steps[..], [Step::Create { .. }, Step::SetAside { alias, .. }] if alias == "notes"));
+    assert!(
+        matches!(&plan.steps[..], [Step::Create { .. }, Step::SetAside { alias, .. }] if alias == "notes")
+    );
     given.insist(&without()).await;
 }
 

@@ -59,7 +59,11 @@ async fn check_after(given: &Given) {
     assert!(matches!(status.buckets["svc_notes_drafts"].state, OwnerState::SetAside { .. }));
     assert_eq!(given.contracts.history(&lineage()).await.unwrap().len(), 2);
     for (bucket, history) in [(NOTES, 3), ("svc_notes_mails", 3), ("old", 3), ("svc_notes_drafts", 2)] {
-        assert_eq!(given.engine.bucket(&name(bucket)).await.unwrap().config.history.get(), history, "{bucket}");
+        assert_eq!(
+            given.engine.bucket(&name(bucket)).await.unwrap().config.history.get(),
+            history,
+            "{bucket}"
+        );
     }
     assert!(given.get("svc_notes_drafts", "one").await.is_some());
     given.put("svc_notes_mails", "one", r#"{"text": "a mail"}"#).await.unwrap();

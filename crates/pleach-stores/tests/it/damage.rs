@@ -37,7 +37,10 @@ pub(crate) async fn a_damaged_authority_is_named(given: Given) {
         let error = given.contracts.plan(&notes(short_note()), PlanOptions::default()).await.unwrap_err();
         is_damaged(&error, "authority.", damaged);
         // It is as it was left.
-        assert_eq!(&given.get(SYSTEM_BUCKET, &format!("authority.{TOKEN}")).await.unwrap().value[..], bad.as_bytes());
+        assert_eq!(
+            &given.get(SYSTEM_BUCKET, &format!("authority.{TOKEN}")).await.unwrap().value[..],
+            bad.as_bytes()
+        );
     }
     // What is written goes on by the guards there are.
     given.put(NOTES, "one", r#"{"text": ""}"#).await.unwrap();

@@ -64,7 +64,10 @@ pub(crate) async fn a_scan_that_finds_something_is_dangerous(given: Given) {
     let answer = danger.answer.as_ref().unwrap();
     assert_eq!((answer.count, answer.of, answer.samples.len()), (10, 30, 10));
     let sample = &answer.samples[1];
-    assert_eq!((sample.key.as_str(), sample.path.as_str(), sample.version.as_deref()), ("n03", "/text", Some("v1")));
+    assert_eq!(
+        (sample.key.as_str(), sample.path.as_str(), sample.version.as_deref()),
+        ("n03", "/text", Some("v1"))
+    );
     assert_eq!(sample.message, "this must have at most 5 characters");
     assert_eq!(given.get(NOTES, "n03").await.unwrap().revision, sample.revision);
     let error = given.apply(&plan).await.unwrap_err();
@@ -92,7 +95,11 @@ pub(crate) async fn a_bucket_is_read_once_for_all_findings(given: Given) {
     let more = json!({"history": 2, "ttlMs": 1_000_000, "maxValueBytes": 20});
     let plan = given.plan(&notes_with(new, more)).await;
     assert_eq!(given.below.scans(NOTES), 1);
-    assert!(plan.findings.iter().filter(|finding| finding.question.is_some()).count() >= 6, "{:#?}", plan.findings);
+    assert!(
+        plan.findings.iter().filter(|finding| finding.question.is_some()).count() >= 6,
+        "{:#?}",
+        plan.findings
+    );
 }
 
 pub(crate) async fn what_was_written_since_the_plan_is_looked_at(given: Given) {
@@ -189,17 +196,27 @@ pub(crate) async fn shorter_lives_and_histories_are_counted(given: Given) {
     }
     given.clock.advance(Duration::from_secs(100));
     given.put(NOTES, "new", &json!({"text": "x".repeat(100)}).to_string()).await.unwrap();
-    let plan = given.plan(&notes_with(note(), json!({"history": 2, "ttlMs": 50_000, "maxValueBytes": 50}))).await;
+    let plan =
+        given.plan(&notes_with(note(), json!({"history": 2, "ttlMs": 50_000, "maxValueBytes": 50}))).await;
     assert_eq!(plan.verdict(), Verdict::Dangerous);
     let mut found: Vec<(String, u64)> = Vec::new();
     for danger in plan.dangers() {
         let question = serde_json::to_value(&danger.question).unwrap();
         if let (Some(ask), Some(answer)) = (question["ask"].as_str(), &danger.answer) {
-            found.push((format!("{ask} {}", answer.samples.iter().map(|sample| sample.key.as_str()).collect::<String>()), answer.count));
+            found.push((
+                format!(
+                    "{ask} {}",
+                    answer.samples.iter().map(|sample| sample.key.as_str()).collect::<String>()
+                ),
+                answer.count,
+            ));
         }
     }
     found.sort();
-    assert_eq!(found, [("deeper old".to_owned(), 1), ("larger new".to_owned(), 1), ("older old".to_owned(), 1)]);
+    assert_eq!(
+        found,
+        [("deeper old".to_owned(), 1), ("larger new".to_owned(), 1), ("older old".to_owned(), 1)]
+    );
     given.insist(&notes_with(note(), json!({"history": 2, "ttlMs": 50_000, "maxValueBytes": 50}))).await;
     assert!(given.get(NOTES, "old").await.is_none());
     let key = Key::parse("new").unwrap();

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use pleach_contract::{Contract, ContractId};
 use pleach_embedded::{EmbeddedEngine, Settings};
 use pleach_engine::{
-    At, Batch, BucketName, Capabilities, Clock, CommitError, Engine, EngineError, Entry, Key, ManualClock, MemoryEngine,
-    Operation, Revision, Timestamp,
+    At, Batch, BucketName, Capabilities, Clock, CommitError, Engine, EngineError, Entry, Key, ManualClock,
+    MemoryEngine, Operation, Revision, Timestamp,
 };
 use pleach_stores::{Applied, ApplyOptions, AuthorityError, Contracts, Guarded, Plan, PlanOptions};
 use serde_json::{Value, json};
@@ -32,7 +32,8 @@ impl Given {
         let clock = noon();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
-        let engine = EmbeddedEngine::open_with(path, Settings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
+        let engine =
+            EmbeddedEngine::open_with(path, Settings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
         Self::on(Watched::new(Arc::new(engine.unwrap())), clock, Some(directory))
     }
 
@@ -161,9 +162,9 @@ pub(crate) fn short_note() -> Value {
 /// The reason that a guard gave.
 pub(crate) fn refusal(result: Result<Revision, CommitError>) -> String {
     match result.unwrap_err() {
-        CommitError::Engine(error @ (EngineError::BrokenContract { .. } | EngineError::ContractOwned { .. })) => {
-            error.to_string()
-        }
+        CommitError::Engine(
+            error @ (EngineError::BrokenContract { .. } | EngineError::ContractOwned { .. }),
+        ) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }

@@ -25,7 +25,9 @@ pub(crate) async fn a_refused_batch_writes_nothing(given: Given) {
     let key = |text: &str| Key::parse(text).unwrap();
     let batch = Batch::new().put(key("good"), r#"{"text": ""}"#).put(key("bad"), "{}");
     let error = given.engine.commit(&name(NOTES), batch).await.unwrap_err();
-    assert!(matches!(error, CommitError::Engine(EngineError::BrokenContract { key, .. }) if key.as_str() == "bad"));
+    assert!(
+        matches!(error, CommitError::Engine(EngineError::BrokenContract { key, .. }) if key.as_str() == "bad")
+    );
     assert!(given.get(NOTES, "good").await.is_none());
 }
 
@@ -64,7 +66,10 @@ pub(crate) async fn an_owned_bucket_is_not_managed_by_hand(given: Given) {
     let info = given.engine.bucket(&bucket).await.unwrap();
     let config = BucketConfig { history: 9.try_into().unwrap(), ..info.config.clone() };
     let error = given.engine.update_bucket(&bucket, config).await.unwrap_err();
-    assert!(matches!(&error, EngineError::ContractOwned { owner, .. } if owner == "acme.notes@v1"), "{error:?}");
+    assert!(
+        matches!(&error, EngineError::ContractOwned { owner, .. } if owner == "acme.notes@v1"),
+        "{error:?}"
+    );
     assert!(error.help().contains("pleach contract plan"));
     assert!(matches!(given.engine.delete_bucket(&bucket).await, Err(EngineError::ContractOwned { .. })));
     // Whoever asks for what is there finds it.
@@ -104,7 +109,8 @@ pub(crate) async fn breaking_the_glass_passes_and_is_recorded(given: Given) {
     glass.delete_bucket(&name(NOTES)).await.unwrap();
     let acts = given.contracts.broken_glass().await.unwrap();
     let shown: Vec<_> = acts.iter().map(|act| (act.act.as_str(), act.keys.join(" "), act.count)).collect();
-    let expected = [("written to", "one".into(), 1), ("written to", "two".into(), 1), ("deleted", String::new(), 0)];
+    let expected =
+        [("written to", "one".into(), 1), ("written to", "two".into(), 1), ("deleted", String::new(), 0)];
     assert_eq!(shown, expected);
     assert!(acts.iter().all(|act| act.who == "ann" && act.why == "repairing case 7" && act.bucket == NOTES));
     // What nobody owns is not recorded.

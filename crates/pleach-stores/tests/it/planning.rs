@@ -50,9 +50,13 @@ pub(crate) async fn two_lineages_never_share_a_bucket(given: Given) {
     let kv = json!({"notes": {"purpose": "Notes", "schema": {"schema": "Note"}}});
     let other = contract_of("globex.notes@v1", json!({"Note": note()}), kv);
     let error = given.contracts.plan(&other, PlanOptions::default()).await.unwrap_err();
-    assert!(matches!(&error, AuthorityError::Taken { owner, .. } if owner.contains("acme.notes@v1")), "{error:?}");
+    assert!(
+        matches!(&error, AuthorityError::Taken { owner, .. } if owner.contains("acme.notes@v1")),
+        "{error:?}"
+    );
     let adopt = [("notes".to_owned(), name(NOTES))].into();
-    let error = given.contracts.plan(&other, PlanOptions { adopt, ..PlanOptions::default() }).await.unwrap_err();
+    let error =
+        given.contracts.plan(&other, PlanOptions { adopt, ..PlanOptions::default() }).await.unwrap_err();
     assert!(matches!(error, AuthorityError::Taken { .. }), "{error:?}");
     let options = PlanOptions { service: Some("globex-notes".into()), ..PlanOptions::default() };
     let plan = given.contracts.plan(&other, options).await.unwrap();
@@ -93,7 +97,11 @@ pub(crate) async fn a_plan_can_be_cancelled_and_tells_its_progress(given: Given)
 pub(crate) async fn a_plan_survives_its_text(given: Given) {
     given.accept(&notes(note())).await;
     let plan = given.plan(&notes_with(note(), json!({"history": 3}))).await;
-    assert!(matches!(&plan.steps[..], [Step::Configure { changes, .. }] if changes == &["history"]), "{:?}", plan.steps);
+    assert!(
+        matches!(&plan.steps[..], [Step::Configure { changes, .. }] if changes == &["history"]),
+        "{:?}",
+        plan.steps
+    );
     assert_eq!(plan.verdict(), Verdict::Safe);
     let text = serde_json::to_string_pretty(&plan).unwrap();
     let read: Plan = serde_json::from_str(&text).unwrap();

@@ -81,8 +81,11 @@ fn small_schema() -> impl Strategy<Value = Value> {
 fn drawn() -> impl Strategy<Value = Drawn> {
     let key = select(vec!["n.{id}", "n.{id}", "n.{id:slug(2)}", "n.{id:x|y}"]);
     let schema = || prop::option::weighted(0.7, small_schema());
-    (key, 0..2_usize, schema(), schema())
-        .prop_map(|(key, version, first, second)| Drawn { key, version, schemas: [first, second] })
+    (key, 0..2_usize, schema(), schema()).prop_map(|(key, version, first, second)| Drawn {
+        key,
+        version,
+        schemas: [first, second],
+    })
 }
 
 /// What is taken from another contract: a change is usually small.
@@ -96,8 +99,9 @@ struct Change {
 
 fn change() -> impl Strategy<Value = Change> {
     let rarely = || prop::bool::weighted(0.2);
-    (rarely(), rarely(), prop::bool::weighted(0.5), prop::bool::weighted(0.5), drawn())
-        .prop_map(|(key, version, first, second, from)| Change { key, version, schemas: [first, second], from })
+    (rarely(), rarely(), prop::bool::weighted(0.5), prop::bool::weighted(0.5), drawn()).prop_map(
+        |(key, version, first, second, from)| Change { key, version, schemas: [first, second], from },
+    )
 }
 
 fn changed(drawn: &Drawn, change: &Change) -> Drawn {
@@ -126,14 +130,28 @@ struct Try {
 
 fn attempt() -> impl Strategy<Value = Try> {
     let leaf = select(vec![
-        json!("x"), json!("long"), json!(""), json!(0), json!(1), json!(2), json!(1.5), json!(null), json!(true),
-        json!([1, 1]), json!([]), json!({"x": 1}),
+        json!("x"),
+        json!("long"),
+        json!(""),
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(1.5),
+        json!(null),
+        json!(true),
+        json!([1, 1]),
+        json!([]),
+        json!({"x": 1}),
     ]);
-    let object = prop::collection::btree_map(select(vec!["a", "b", "c"]), leaf.clone(), 0..=3).prop_map(|map| json!(map));
+    let object = prop::collection::btree_map(select(vec!["a", "b", "c"]), leaf.clone(), 0..=3)
+        .prop_map(|map| json!(map));
     let value = prop_oneof![8 => object, 1 => leaf];
     let version = select(vec![None, None, Some("v1"), Some("v2")]);
-    (select(vec!["n.x", "n.y", "n.z", "n.long"]), version, value)
-        .prop_map(|(key, version, value)| Try { key, version, value })
+    (select(vec!["n.x", "n.y", "n.z", "n.long"]), version, value).prop_map(|(key, version, value)| Try {
+        key,
+        version,
+        value,
+    })
 }
 
 async fn write(given: &Given, attempt: &Try) {
@@ -155,7 +173,8 @@ async fn check_readable(given: &Given, contract: &Contract, story: &str) {
     let page = given.engine.scan(&name(NOTES), ScanQuery::default()).await.unwrap();
     for entry in page.entries {
         let version = entry.headers.get(Envelope::VERSION).unwrap();
-        let read = resource.keyspace_of(&entry.key).and_then(|keyspace| keyspace.check(version, &entry.value));
+        let read =
+            resource.keyspace_of(&entry.key).and_then(|keyspace| keyspace.check(version, &entry.value));
         assert!(read.is_ok(), "{} of version {version}: {}\n{story}", entry.key, read.unwrap_err());
     }
 }
@@ -182,7 +201,12 @@ async fn check(first: Drawn, changes: Vec<(Change, Vec<Try>, Vec<Try>)>) -> usiz
         }
         match given.contracts.apply(&plan, ApplyOptions::by("ann")).await {
             Ok(_) => {
-                check_readable(&given, &contract, &format!("{story}\nmeanwhile {meanwhile:?}\n{:#?}", plan.findings)).await;
+                check_readable(
+                    &given,
+                    &contract,
+                    &format!("{story}\nmeanwhile {meanwhile:?}\n{:#?}", plan.findings),
+                )
+                .await;
                 (drawn, safe) = (new, safe + 1);
             }
             Err(AuthorityError::Violators { .. }) => {}

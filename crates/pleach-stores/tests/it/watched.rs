@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, ConsumerInfo, ConsumerName,
-    ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection, WatchQuery, WatchStream,
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, ConsumerInfo,
+    ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection,
+    WatchQuery, WatchStream,
 };
 
 /// When a call fails.
@@ -90,11 +91,19 @@ impl Engine for Watched {
         &self.capabilities
     }
 
-    async fn create_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+    async fn create_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
         self.pass(self.engine.create_bucket(bucket, config)).await
     }
 
-    async fn update_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+    async fn update_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
         self.pass(self.engine.update_bucket(bucket, config)).await
     }
 
@@ -161,7 +170,11 @@ impl Engine for Watched {
         self.engine.consumers(bucket).await
     }
 
-    async fn consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<ConsumerInfo, EngineError> {
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError> {
         self.engine.consumer(bucket, consumer).await
     }
 

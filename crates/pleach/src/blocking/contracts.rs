@@ -1,7 +1,8 @@
 use pleach_contract::{Contract, ContractId};
 use pleach_engine::BucketName;
 use pleach_stores::{
-    Applied, ApplyOptions, AuthorityError, Decision, GlassAct, LineageStatus, Owner, Plan, PlanOptions, PlanStatus,
+    Applied, ApplyOptions, AuthorityError, Decision, GlassAct, LineageStatus, Owner, Plan, PlanOptions,
+    PlanStatus,
 };
 
 use super::block_on;
