@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use pleach_contract::KvResource;
-use pleach_contract::evolution::{Question, Subject};
+use pleach_contract::evolution::{Question, Subject, Verdict};
 use pleach_engine::{BucketName, Engine, EngineError, Revision, ScanQuery, Timestamp};
 
 use crate::compiled::CompiledResource;
@@ -64,6 +64,8 @@ pub(crate) struct Asked {
     pub(crate) path: String,
     pub(crate) fix: String,
     pub(crate) question: Question,
+    /// Whether its answer can make the plan dangerous.
+    pub(crate) is_weighty: bool,
     pub(crate) answer: Answer,
     /// The keys of a unique index so far.
     pub(crate) taken: HashSet<String>,
@@ -83,6 +85,7 @@ impl Asked {
             path: about.path.clone(),
             fix: about.fix.clone(),
             question: about.question.clone()?,
+            is_weighty: about.declared != Verdict::Safe,
             answer: Answer::default(),
             taken: HashSet::new(),
         })
@@ -118,7 +121,7 @@ impl Survey<'_> {
                 if self.asks_for_history() {
                     looked.records = engine.history(&self.bucket, &entry.key).await?.len() as u64;
                 }
-                self.ask(&looked, now);
+                ask(&mut self.asked, &looked, self.resource, now);
             }
             watchers.tell(self.alias, scanned.entries, page.next.is_none());
             match page.next {
@@ -131,31 +134,30 @@ impl Survey<'_> {
     fn asks_for_history(&self) -> bool {
         self.asked.iter().any(|asked| matches!(asked.question, Question::Deeper { .. }))
     }
+}
 
-    fn ask(&mut self, looked: &Looked<'_>, now: Timestamp) {
-        let mut blamed = false;
-        for asked in &mut self.asked {
-            if !looked.is_of(asked.keyspace.as_deref(), asked.version.as_deref()) {
-                continue;
-            }
-            asked.answer.of += 1;
-            if let Some(against) = looked.answer(asked, self.resource, now) {
-                blamed |= against.is_its_own;
-                if against.is_its_own {
-                    note(asked, looked, against);
-                }
-            }
+/// Asks an entry everything, and notes what stands against what.
+fn ask(all: &mut [Asked], looked: &Looked<'_>, resource: Option<&KvResource>, now: Timestamp) {
+    let mut is_blamed = false;
+    for asked in all.iter_mut() {
+        if !looked.is_of(asked.keyspace.as_deref(), asked.version.as_deref()) {
+            continue;
         }
-        if blamed || looked.refusal().is_none() {
-            return;
+        asked.answer.of += 1;
+        if let Some(against) = looked.answer(asked, resource, now).filter(|against| against.is_its_own) {
+            is_blamed |= asked.is_weighty && asked.question == Question::Refused;
+            note(asked, looked, against);
         }
-        // Refused for something that no finding names: then each that was to look for it has it.
-        for asked in self.asked.iter_mut().filter(|asked| asked.question == Question::Refused) {
-            if looked.is_of(asked.keyspace.as_deref(), asked.version.as_deref())
-                && let Some(against) = looked.answer(asked, self.resource, now)
-            {
-                note(asked, looked, against);
-            }
+    }
+    if is_blamed || looked.refusal().is_none() {
+        return;
+    }
+    // Refused for something that no finding names: then each that was to look for it has it.
+    for asked in all.iter_mut().filter(|asked| asked.question == Question::Refused) {
+        if looked.is_of(asked.keyspace.as_deref(), asked.version.as_deref())
+            && let Some(against) = looked.answer(asked, resource, now)
+        {
+            note(asked, looked, against);
         }
     }
 }
