@@ -1,8 +1,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pleach_contract::key::{self, Grammar};
-use pleach_contract::{CompiledSchema, Contract, Digest, KvResource, Problems, Refused, SchemaReference, Validators};
+use pleach_contract::{
+    CompiledSchema, Contract, Digest, KvResource, Problems, Refused, SchemaReference, Validators,
+};
 use pleach_engine::Key;
 use serde_json::Value;
 
@@ -65,6 +68,8 @@ pub struct CompiledKeyspace {
     grammar: Option<Grammar>,
     version: String,
     schemas: BTreeMap<String, Arc<CompiledSchema>>,
+    /// How long its values live, where that is shorter than what its bucket says.
+    ttl: Option<Duration>,
 }
 
 impl CompiledResource {
@@ -75,12 +80,16 @@ impl CompiledResource {
     pub fn of(contract: &Contract, alias: &str, validators: &Validators) -> Result<Option<Self>, Problems> {
         let Some(resource) = contract.resources.kv.get(alias) else { return Ok(None) };
         let schemas = validators.of(contract)?;
-        let versions = |current: &str, reference: &SchemaReference, accepted: &BTreeMap<String, SchemaReference>| {
+        let versions = |current: &str,
+                        reference: &SchemaReference,
+                        accepted: &BTreeMap<String, SchemaReference>| {
             let current = std::iter::once((current.to_owned(), reference.clone()));
             let accepted = accepted.iter().map(|(version, reference)| (version.clone(), reference.clone()));
             let all = current.chain(accepted);
-            all.filter_map(|(version, reference)| Some((version, Arc::clone(schemas.get(&reference.schema)?))))
-                .collect::<BTreeMap<_, _>>()
+            all.filter_map(|(version, reference)| {
+                Some((version, Arc::clone(schemas.get(&reference.schema)?)))
+            })
+            .collect::<BTreeMap<_, _>>()
         };
         let mut keyspaces: Vec<CompiledKeyspace> = Vec::new();
         for (name, keyspace) in &resource.keyspaces {
@@ -89,6 +98,8 @@ impl CompiledResource {
                 grammar: Grammar::parse(&keyspace.key).ok(),
                 version: keyspace.version.clone(),
                 schemas: versions(&keyspace.version, &keyspace.schema, &keyspace.accepted_versions),
+                ttl: (keyspace.ttl_ms != resource.ttl_ms && keyspace.ttl_ms > 0)
+                    .then(|| Duration::from_millis(keyspace.ttl_ms)),
             });
         }
         if keyspaces.is_empty() {
@@ -97,6 +108,7 @@ impl CompiledResource {
                 grammar: None,
                 version: resource.version.clone(),
                 schemas: versions(&resource.version, &resource.schema, &resource.accepted_versions),
+                ttl: None,
             });
         }
         Ok(Some(Self { alias: alias.to_owned(), digest: contract.digest(), keyspaces, kept: kept(resource) }))
@@ -128,10 +140,13 @@ impl CompiledResource {
         if let Some((member, _)) = self.kept.iter().find(|(_, grammar)| grammar.has(key.as_str())) {
             return Err(Misfit::Kept { key: key.clone(), member: member.clone() });
         }
-        let refusals = self.keyspaces.iter().filter_map(|keyspace| keyspace.grammar.as_ref()?.read(key.as_str()).err());
+        let refusals =
+            self.keyspaces.iter().filter_map(|keyspace| keyspace.grammar.as_ref()?.read(key.as_str()).err());
         // The one that got furthest through the key is the one that was meant.
         match refusals.max_by_key(|problem| problem.at) {
-            Some(nearest) => Err(Misfit::Key { key: key.clone(), alias: self.alias.clone(), nearest: Box::new(nearest) }),
+            Some(nearest) => {
+                Err(Misfit::Key { key: key.clone(), alias: self.alias.clone(), nearest: Box::new(nearest) })
+            }
             None => Err(Misfit::Kept { key: key.clone(), member: self.alias.clone() }),
         }
     }
@@ -153,6 +168,11 @@ impl CompiledKeyspace {
         &self.version
     }
 
+    /// How long its values live, where that is shorter than what its bucket says.
+    pub fn ttl(&self) -> Option<Duration> {
+        self.ttl
+    }
+
     /// Whether it knows a version, the current one or an older one.
     pub fn knows(&self, version: &str) -> bool {
         self.schemas.contains_key(version)
@@ -163,15 +183,27 @@ impl CompiledKeyspace {
     /// # Errors
     /// Why it does not belong here.
     pub fn check(&self, version: &str, value: &[u8]) -> Result<Value, Misfit> {
-        let Some(schema) = self.schemas.get(version) else {
-            let older = self.schemas.keys().filter(|known| **known != self.version).cloned();
-            let known = std::iter::once(self.version.clone()).chain(older).collect();
-            return Err(Misfit::Version { version: version.to_owned(), known });
-        };
+        let schema = self.schema(version)?;
         let value: Value =
             serde_json::from_slice(value).map_err(|error| Misfit::NotJson { reason: error.to_string() })?;
         schema.validate(&value).map_err(Misfit::Value)?;
         Ok(value)
+    }
+
+    /// Checks a value that was read already.
+    ///
+    /// # Errors
+    /// Why it does not belong here.
+    pub fn check_value(&self, version: &str, value: &Value) -> Result<(), Misfit> {
+        self.schema(version)?.validate(value).map_err(Misfit::Value)
+    }
+
+    fn schema(&self, version: &str) -> Result<&CompiledSchema, Misfit> {
+        self.schemas.get(version).map(|schema| &**schema).ok_or_else(|| {
+            let older = self.schemas.keys().filter(|known| **known != self.version).cloned();
+            let known = std::iter::once(self.version.clone()).chain(older).collect();
+            Misfit::Version { version: version.to_owned(), known }
+        })
     }
 
     fn has(&self, key: &Key) -> bool {

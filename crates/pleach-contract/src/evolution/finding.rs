@@ -1,12 +1,12 @@
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{FindingCode, advice};
 use crate::canonical::Digest;
 
 /// How a change goes with values in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// Every value that was accepted still is.
@@ -20,7 +20,7 @@ pub enum Effect {
 }
 
 /// What a change is, all in all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Nothing that is stored is lost or refused.
@@ -32,7 +32,7 @@ pub enum Verdict {
 }
 
 /// Whose data a finding is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Subject {
     /// The contract as a whole.
@@ -42,7 +42,7 @@ pub enum Subject {
         /// Its name.
         store: String,
         /// The version whose values it is about; none for all.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
     /// A KV resource, or a part of one.
@@ -50,10 +50,10 @@ pub enum Subject {
         /// Its alias.
         alias: String,
         /// The keyspace; none for all.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         keyspace: Option<String>,
         /// The version whose values it is about; none for all.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
 }
@@ -70,7 +70,7 @@ impl Subject {
 }
 
 /// What a scan of the stored data has to answer. The entries that it is about are those of the finding's [`Subject`].
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "camelCase")]
 pub enum Question {
     /// How many entries are there at all?
