@@ -163,15 +163,27 @@ impl CompiledKeyspace {
     /// # Errors
     /// Why it does not belong here.
     pub fn check(&self, version: &str, value: &[u8]) -> Result<Value, Misfit> {
-        let Some(schema) = self.schemas.get(version) else {
-            let older = self.schemas.keys().filter(|known| **known != self.version).cloned();
-            let known = std::iter::once(self.version.clone()).chain(older).collect();
-            return Err(Misfit::Version { version: version.to_owned(), known });
-        };
+        let schema = self.schema(version)?;
         let value: Value =
             serde_json::from_slice(value).map_err(|error| Misfit::NotJson { reason: error.to_string() })?;
         schema.validate(&value).map_err(Misfit::Value)?;
         Ok(value)
+    }
+
+    /// Checks a value against the schema of a version.
+    ///
+    /// # Errors
+    /// Why it does not belong here.
+    pub fn accept(&self, version: &str, value: &Value) -> Result<(), Misfit> {
+        self.schema(version)?.validate(value).map_err(Misfit::Value)
+    }
+
+    fn schema(&self, version: &str) -> Result<&CompiledSchema, Misfit> {
+        self.schemas.get(version).map(|schema| &**schema).ok_or_else(|| {
+            let older = self.schemas.keys().filter(|known| **known != self.version).cloned();
+            let known = std::iter::once(self.version.clone()).chain(older).collect();
+            Misfit::Version { version: version.to_owned(), known }
+        })
     }
 
     fn has(&self, key: &Key) -> bool {
