@@ -62,6 +62,18 @@ impl KvStore {
         self.resource.digest()
     }
 
+    /// The same, if it is bound to the contract of this digest: what the code that is made of a contract asks for.
+    ///
+    /// # Errors
+    /// If it is bound to another.
+    pub fn of_contract(self, digest: &str) -> Result<Self, KvError> {
+        if self.digest().as_str() == digest {
+            return Ok(self);
+        }
+        let (alias, bound) = (self.alias().to_owned(), self.digest().to_string());
+        Err(KvError::OtherContract { alias, wanted: digest.to_owned(), bound })
+    }
+
     /// The same, with a trace id in the envelope of whatever is written through it: what it was written for.
     ///
     /// # Errors

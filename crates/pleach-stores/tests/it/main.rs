@@ -1,0 +1,3 @@
+//! Stores with meaning, on the engines that live in this process.
+
+mod kv;
