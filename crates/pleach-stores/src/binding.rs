@@ -1,19 +1,12 @@
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
 
-use pleach_contract::{Contract, ContractId};
-use pleach_engine::BucketName;
-
-/// What an alias of a contract stands for in a store: where the entries of the resource are.
-#[derive(Clone, Debug)]
+/// The bucket of an alias.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Binding {
-    /// The id of the contract.
-    pub lineage: ContractId,
-    /// The resource's name in the contract.
-    pub alias: String,
-    /// Where its entries are.
-    pub bucket: BucketName,
-    /// The contract that the code was written for.
-    pub contract: Arc<Contract>,
-    /// The version of entries without an envelope, in a bucket that was there before its contract.
+    /// Its bucket.
+    pub bucket: String,
+    /// The version that values without one have: those that were there when the bucket was adopted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unstamped_version: Option<String>,
 }

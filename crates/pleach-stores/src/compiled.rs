@@ -170,11 +170,11 @@ impl CompiledKeyspace {
         Ok(value)
     }
 
-    /// Checks a value against the schema of a version.
+    /// Checks a value that was read already.
     ///
     /// # Errors
     /// Why it does not belong here.
-    pub fn accept(&self, version: &str, value: &Value) -> Result<(), Misfit> {
+    pub fn check_value(&self, version: &str, value: &Value) -> Result<(), Misfit> {
         self.schema(version)?.validate(value).map_err(Misfit::Value)
     }
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use pleach_contract::Validators;
+use pleach_contract::{Contract, Validators};
 use pleach_engine::{Clock, Engine};
 
 use crate::Binding;
@@ -38,19 +38,13 @@ use crate::kv::{KvError, KvStore, Resource};
 /// struct Note { title: String }
 ///
 /// # pollster::block_on(async {
-/// let contract = Arc::new(Contract::parse(text.as_bytes(), Notation::Yaml).map_err(|_| "a contract")?.contract);
+/// let contract = Contract::parse(text.as_bytes(), Notation::Yaml)?.contract;
 /// let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
 /// let bucket = BucketName::parse("svc_notes_notes")?;
 /// engine.create_bucket(&bucket, BucketConfig::plain(engine.capabilities())).await?;
-/// let binding = Binding {
-///     lineage: contract.id.clone(),
-///     alias: "notes".into(),
-///     bucket,
-///     contract,
-///     unstamped_version: None,
-/// };
+/// let binding = Binding { bucket: bucket.to_string(), unstamped_version: None };
 ///
-/// let service = Service::new(engine, Arc::new(SystemClock::new()), [binding])?;
+/// let service = Service::new(engine, Arc::new(SystemClock::new()), &contract, [("notes".into(), binding)])?;
 /// let notes = service.kv("notes")?.keyspace::<Note>("note")?;
 /// let key = ["ann".into(), 7_u64.into()];
 /// notes.create(&key, &Note { title: "milk".into() }).await?;
@@ -70,20 +64,22 @@ pub struct Service {
 }
 
 impl Service {
-    /// Binds resources to the buckets of an engine.
+    /// Binds the resources of the contract that the code was written for, by alias, to the buckets of an engine.
     ///
     /// # Errors
-    /// If a contract has no such resource, or one that cannot be compiled, which a contract that was read has not.
+    /// If the contract has no such resource, or one whose schemas cannot be compiled, which one that was read has not.
     pub fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
-        bindings: impl IntoIterator<Item = Binding>,
+        contract: &Contract,
+        bindings: impl IntoIterator<Item = (String, Binding)>,
     ) -> Result<Self, KvError> {
         let validators = Validators::default();
         let mut resources = BTreeMap::new();
-        for binding in bindings {
-            let resource = Resource::new(Arc::clone(&engine), Arc::clone(&clock), &binding, &validators)?;
-            resources.insert(binding.alias, Arc::new(resource));
+        for (alias, binding) in bindings {
+            let (engine, clock) = (Arc::clone(&engine), Arc::clone(&clock));
+            let resource = Resource::new(engine, clock, contract, &alias, binding, &validators)?;
+            resources.insert(alias, Arc::new(resource));
         }
         Ok(Self { resources: Arc::new(resources) })
     }

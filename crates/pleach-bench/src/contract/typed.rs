@@ -74,19 +74,14 @@ pub(super) fn measure(calls: u64) -> Result<Vec<Compared>> {
 impl Subject {
     fn new(durability: Durability) -> Result<Self> {
         let parsed = Contract::parse(CONTRACT.as_bytes(), Notation::Yaml).map_err(|problems| anyhow!("{problems}"))?;
-        let contract = Arc::new(parsed.contract);
+        let contract = parsed.contract;
         let directory = tempfile::tempdir()?;
         let engine: Arc<dyn Engine> = Arc::new(EmbeddedEngine::open(directory.path())?);
         let bucket = BucketName::parse("svc_cases_cases")?;
         block_on(engine.create_bucket(&bucket, BucketConfig { durability, ..BucketConfig::default() }))?;
-        let binding = Binding {
-            lineage: contract.id.clone(),
-            alias: "cases".into(),
-            bucket: bucket.clone(),
-            contract,
-            unstamped_version: None,
-        };
-        let service = Service::new(Arc::clone(&engine), Arc::new(SystemClock::new()), [binding])?;
+        let binding = Binding { bucket: bucket.to_string(), unstamped_version: None };
+        let bindings = [("cases".to_owned(), binding)];
+        let service = Service::new(Arc::clone(&engine), Arc::new(SystemClock::new()), &contract, bindings)?;
         let cases = service.kv("cases")?.keyspace("case")?;
         Ok(Self { engine, bucket, cases, _directory: directory })
     }

@@ -1,6 +1,6 @@
 use pleach_contract::Problems;
 use pleach_engine::{
-    BucketName, CommitError, Conflict, EngineError, ErrorKind, InvalidHeader, Key, Revision,
+    BucketName, CommitError, Conflict, EngineError, ErrorKind, InvalidHeader, InvalidName, Key, Revision,
 };
 
 use super::key::InvalidKey;
@@ -191,6 +191,9 @@ pub enum KvError {
     /// A part of an envelope that cannot be a header.
     #[error(transparent)]
     Header(#[from] InvalidHeader),
+    /// The bucket that a resource is bound to can be none.
+    #[error("a resource is bound to what is no bucket name")]
+    Bucket(#[source] InvalidName),
     /// The schemas of a contract cannot be compiled.
     #[error("the schemas of `{alias}` cannot be compiled: {problems}")]
     Schemas {
@@ -227,6 +230,7 @@ impl KvError {
             Self::Stored { .. } | Self::Unstamped { .. } => ErrorKind::Corrupt,
             Self::Contended { .. } => ErrorKind::Unavailable,
             Self::Header(error) => error.kind(),
+            Self::Bucket(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
@@ -257,6 +261,7 @@ impl KvError {
             Self::OtherResource { .. } => "commit a batch for each resource",
             Self::OtherContract { .. } => "bind the service with that contract, or make the code anew",
             Self::Header(error) => error.help(),
+            Self::Bucket(error) => error.help(),
             Self::Schemas { .. } => "check the contract: pleach contract check",
             Self::Engine(error) => error.help(),
         }

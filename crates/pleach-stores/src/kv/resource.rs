@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pleach_contract::key::AccessPath;
-use pleach_contract::{Access, Digest, Keyspace as Declared, KvResource, Retention, Validators};
+use pleach_contract::{Access, Contract, Digest, Keyspace as Declared, KvResource, Retention, Validators};
 use pleach_engine::{
     Batch, BucketName, Capabilities, Clock, Committed, Engine, Entry, Expectation, Expiry, Headers, Key,
     Operation, Timestamp,
@@ -59,16 +59,18 @@ impl Resource {
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
-        binding: &Binding,
+        contract: &Contract,
+        alias: &str,
+        binding: Binding,
         validators: &Validators,
     ) -> Result<Self, KvError> {
-        let Binding { alias, contract, .. } = binding;
         let compiled = CompiledResource::of(contract, alias, validators)
-            .map_err(|problems| KvError::Schemas { alias: alias.clone(), problems })?;
+            .map_err(|problems| KvError::Schemas { alias: alias.to_owned(), problems })?;
         let (Some(compiled), Some(resource)) = (compiled, contract.resources.kv.get(alias)) else {
             let known = contract.resources.kv.keys().cloned().collect();
-            return Err(KvError::UnknownResource { alias: alias.clone(), known });
+            return Err(KvError::UnknownResource { alias: alias.to_owned(), known });
         };
+        let bucket = BucketName::parse(&binding.bucket).map_err(KvError::Bucket)?;
         let members = compiled.keyspaces().iter().map(|keyspace| {
             let declared = keyspace.name().and_then(|name| resource.keyspaces.get(name));
             Member::new(keyspace, declared, resource, compiled.digest())
@@ -78,8 +80,8 @@ impl Resource {
         Ok(Self {
             engine,
             clock,
-            bucket: binding.bucket.clone(),
-            unstamped_version: binding.unstamped_version.clone(),
+            bucket,
+            unstamped_version: binding.unstamped_version,
             history: resource.history,
             members,
             groups: groups.collect(),
@@ -166,7 +168,7 @@ impl Resource {
         trace: &Trace,
     ) -> Result<Operation, KvError> {
         let keyspace = self.keyspace(index);
-        if let Err(misfit) = keyspace.accept(keyspace.version(), value) {
+        if let Err(misfit) = keyspace.check_value(keyspace.version(), value) {
             return Err(KvError::Refused { bucket: self.bucket.clone(), key, misfit });
         }
         let member = &self.members[index];

@@ -14,22 +14,17 @@ use serde_json::json;
 
 use crate::generated::{awkward, cases};
 
-fn contract(text: &str) -> Arc<Contract> {
-    Arc::new(Contract::parse(text.as_bytes(), Notation::Json).unwrap().contract)
-}
-
 /// A service of a contract on a new engine, with all but some of its resources.
 async fn service(text: &str, missing: &[&str]) -> Service {
-    let contract = contract(text);
+    let contract = Contract::parse(text.as_bytes(), Notation::Json).unwrap().contract;
     let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
     let mut bindings = Vec::new();
     for alias in contract.resources.kv.keys().filter(|alias| !missing.contains(&alias.as_str())) {
         let bucket = BucketName::parse(alias).unwrap();
         engine.create_bucket(&bucket, BucketConfig::plain(engine.capabilities())).await.unwrap();
-        let (lineage, contract) = (contract.id.clone(), Arc::clone(&contract));
-        bindings.push(Binding { lineage, alias: alias.clone(), bucket, contract, unstamped_version: None });
+        bindings.push((alias.clone(), Binding { bucket: alias.clone(), unstamped_version: None }));
     }
-    Service::new(engine, Arc::new(SystemClock::new()), bindings).unwrap()
+    Service::new(engine, Arc::new(SystemClock::new()), &contract, bindings).unwrap()
 }
 
 #[test]

@@ -186,16 +186,13 @@ fn bound(
     text: &str,
     unstamped: &BTreeMap<&str, &str>,
 ) -> Service {
-    let contract = Arc::new(Contract::parse(text.as_bytes(), Notation::Yaml).unwrap().contract);
-    let bindings = contract.resources.kv.keys().map(|alias| Binding {
-        lineage: contract.id.clone(),
-        alias: alias.clone(),
-        bucket: BucketName::parse(format!("svc_cases_{alias}")).unwrap(),
-        contract: Arc::clone(&contract),
-        unstamped_version: unstamped.get(alias.as_str()).map(|version| (*version).to_owned()),
+    let contract = Contract::parse(text.as_bytes(), Notation::Yaml).unwrap().contract;
+    let bindings = contract.resources.kv.keys().map(|alias| {
+        let unstamped_version = unstamped.get(alias.as_str()).map(|version| (*version).to_owned());
+        (alias.clone(), Binding { bucket: format!("svc_cases_{alias}"), unstamped_version })
     });
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
-    Service::new(Arc::clone(engine), clock, bindings.collect::<Vec<_>>()).unwrap()
+    Service::new(Arc::clone(engine), clock, &contract, bindings).unwrap()
 }
 
 fn noon() -> Arc<ManualClock> {
