@@ -152,7 +152,7 @@ impl Facade<'_> {
         for (access_name, access) in &keyspace.access {
             let plain = space.field.trim_start_matches("r#");
             let method = methods.take(format!("{plain}_{}", snake(access_name)));
-            write_access(source, space, (access_name, access), grammar, &method);
+            write_access(source, space, (access_name.as_str(), access), grammar, &method);
         }
     }
 }

@@ -63,7 +63,7 @@ impl Default for RustOptions {
 pub fn rust_module(contract: &Contract, options: &RustOptions) -> String {
     let mut types = Types::new(contract);
     types.define_all();
-    let Types { mut names, mut source, named, .. } = types;
+    let Types { mut names, source, named, .. } = types;
     let facade = Facade { contract, named: &named, name: facade_name(contract, &mut names) };
     let mut parts = Source::default();
     facade.write(&mut parts, &mut names);
@@ -72,7 +72,7 @@ pub fn rust_module(contract: &Contract, options: &RustOptions) -> String {
     text.line("");
     text.line(&format!("use {} as stores;", options.stores_path));
     text.append(parts);
-    text.append(std::mem::take(&mut source));
+    text.append(source);
     text.line("");
     text.doc("The contract, as JSON.");
     text.line(&format!("pub const CONTRACT: &str = {};", raw(&canonical(&contract.to_value()))));

@@ -31,7 +31,9 @@ impl<T> Keyspace<T> {
         &self,
         hook: impl Fn(Value, &str) -> Result<T, BoxError> + Send + Sync + 'static,
     ) -> Self {
-        Self { hook: Some(Arc::new(hook)), ..self.clone() }
+        let mut lazily = self.clone();
+        lazily.hook = Some(Arc::new(hook));
+        lazily
     }
 }
 

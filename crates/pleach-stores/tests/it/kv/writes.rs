@@ -171,3 +171,24 @@ fn values_of_a_keyspace_live_as_long_as_it_says() {
         locks.create(&key, &Lock { holder: "bob".into() }).await.unwrap();
     });
 }
+
+#[test]
+fn everything_can_be_awaited_on_any_runtime() {
+    fn can_be_sent<T: Send>(_: T) {}
+    on_every_engine(async |given| {
+        let (store, cases) = (given.store(), given.cases());
+        let (key, case) = (case_key(7), open("a"));
+        can_be_sent(cases.put(&key, &case));
+        can_be_sent(cases.update(&key, &case, Default::default()));
+        can_be_sent(cases.get(&key));
+        can_be_sent(cases.get("t.acme.case.000007"));
+        can_be_sent(cases.delete(&key));
+        can_be_sent(cases.query("of", &[]));
+        can_be_sent(cases.scan(Default::default()));
+        can_be_sent(cases.upgrade(&key, |_, _| Err("no".into())));
+        can_be_sent(cases.watch());
+        can_be_sent(cases.watch().await.unwrap());
+        can_be_sent(store.batch().put(&cases, &key, &case).commit());
+        can_be_sent(store.retain(None));
+    });
+}
