@@ -31,6 +31,7 @@
 
 mod builder;
 mod canonical;
+pub mod codegen;
 mod document;
 pub mod evolution;
 mod format_schema;

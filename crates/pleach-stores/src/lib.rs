@@ -29,6 +29,9 @@ mod survey;
 mod system;
 
 pub use apply::ApplyOptions;
+mod kv;
+mod service;
+
 pub use binding::Binding;
 pub use compiled::{CompiledKeyspace, CompiledResource, Misfit};
 pub use contracts::{Applied, Contracts, LineageStatus, PlanSummary};
@@ -46,3 +49,13 @@ pub use planner::PlanOptions;
 pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Decision, GlassAct, Materialised, Owner, OwnerState};
 pub use survey::{OnProgress, ScanProgress};
+pub use kv::{
+    BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
+    KvWatchOptions, KvWriteError, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor, Retained,
+    Retaining, SCAN_LIMIT_DEFAULT, Typed, UPGRADE_TRIES_MAX,
+};
+pub use service::Service;
+
+// What the signatures above are made of, so that the code that is made of a contract needs no other crate.
+pub use pleach_contract::key;
+pub use pleach_engine::{Key, Revision};

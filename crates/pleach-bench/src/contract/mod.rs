@@ -1,7 +1,8 @@
-//! What contracts cost: how long it takes to decide what keys and values mean, and what a change does.
+//! What contracts cost: how long it takes to decide what keys and values mean, to check them, and what a change does.
 
 mod documents;
 mod keys;
+mod typed;
 
 use std::hint::black_box;
 
@@ -28,6 +29,11 @@ pub(crate) fn run(arguments: &ContractArguments) -> Result<()> {
     let mut lines = vec![["work", "ns", "aim, ns"].map(str::to_owned).to_vec()];
     for Figure { what, nanoseconds, aim_nanoseconds } in figures {
         lines.push(vec![what.to_owned(), format!("{nanoseconds:.0}"), format!("{aim_nanoseconds:.0}")]);
+    }
+    show(&format!("\n{}", rendered(&lines)));
+    let mut lines = vec![["work", "raw, ns", "with a contract, ns", "times"].map(str::to_owned).to_vec()];
+    for typed::Compared { what, raw_nanoseconds: raw, typed_nanoseconds: typed } in typed::measure(arguments.calls)? {
+        lines.push(vec![what.to_owned(), format!("{raw:.0}"), format!("{typed:.0}"), format!("{:.2}", typed / raw)]);
     }
     show(&format!("\n{}", rendered(&lines)));
     Ok(())

@@ -5,6 +5,7 @@ mod derived;
 pub(crate) mod fields;
 mod read;
 mod resource;
+mod retention;
 #[cfg(test)]
 mod tests;
 

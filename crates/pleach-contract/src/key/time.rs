@@ -51,7 +51,7 @@ impl Date {
     }
 
     /// How many days it lies after 1 January 1970, or before it.
-    fn days(self) -> i64 {
+    pub(crate) fn days(self) -> i64 {
         // Years that begin in March have their leap day at the end, where it is in nobody's way.
         let (year, month) = (i64::from(self.year), i64::from(self.month));
         let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
@@ -60,7 +60,7 @@ impl Date {
         era * DAYS_OF_400_YEARS + year * 365 + year / 4 - year / 100 + day_of_year - DAYS_BEFORE_1970
     }
 
-    fn from_days(days: i64) -> Option<Self> {
+    pub(crate) fn from_days(days: i64) -> Option<Self> {
         let days = days.checked_add(DAYS_BEFORE_1970)?;
         let (era, day_of_era) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
         let year = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -136,6 +136,11 @@ impl Time {
     /// What is left of a second.
     pub const fn nanoseconds(self) -> u32 {
         self.nanoseconds
+    }
+
+    /// The day it lies in, in UTC.
+    pub fn date(self) -> Date {
+        self.date_and_second().0
     }
 
     /// The same as the standard library has it, if that can hold it.

@@ -3,12 +3,15 @@
 mod adoption;
 mod applying;
 mod aside;
+mod codegen;
 mod conformance;
 mod crash;
 mod damage;
 mod evolution;
+mod generated;
 mod given;
 mod guarding;
+mod kv;
 mod planning;
 mod property;
 mod watched;

@@ -1,0 +1,113 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use pleach_contract::{Contract, Validators};
+use pleach_engine::{Clock, Engine};
+
+use crate::Binding;
+use crate::kv::{KvError, KvStore, Resource};
+
+/// The resources of a contract, bound to the buckets where they are. A handle, cheap to clone.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pleach_contract::{Contract, Notation};
+/// use pleach_engine::{BucketConfig, BucketName, Engine, MemoryEngine, SystemClock};
+/// use pleach_stores::{Binding, Read, Service};
+/// use serde::{Deserialize, Serialize};
+///
+/// let text = r#"
+/// format: pleach.contract.v1
+/// id: acme.notes@v1
+/// kind: service
+/// displayName: Notes
+/// description: Notes of people
+/// schemas:
+///   Note: {type: object, properties: {title: {type: string, minLength: 1}}, required: [title]}
+/// resources:
+///   kv:
+///     notes:
+///       purpose: What people wrote down
+///       schema: {schema: Note}
+///       keyspaces:
+///         note: {key: "u.{user}.note.{number:uint(6)}", access: {of: {given: [user], range: number}}}
+/// "#;
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Note { title: String }
+///
+/// # pollster::block_on(async {
+/// let contract = Contract::parse(text.as_bytes(), Notation::Yaml)?.contract;
+/// let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
+/// let bucket = BucketName::parse("svc_notes_notes")?;
+/// engine.create_bucket(&bucket, BucketConfig::plain(engine.capabilities())).await?;
+/// let binding = Binding { bucket: bucket.to_string(), unstamped_version: None };
+///
+/// let service = Service::new(engine, Arc::new(SystemClock::new()), &contract, [("notes".into(), binding)])?;
+/// let notes = service.kv("notes")?.keyspace::<Note>("note")?;
+/// let key = ["ann".into(), 7_u64.into()];
+/// notes.create(&key, &Note { title: "milk".into() }).await?;
+/// match notes.get(&key).await? {
+///     Some(Read::Current(note)) => assert_eq!(note.value.title, "milk"),
+///     other => unreachable!("{:?}", other.map(|read| read.revision())),
+/// }
+/// // What the contract does not allow is not written.
+/// assert!(notes.put(&key, &Note { title: String::new() }).await.is_err());
+/// let page = notes.query("of", &["ann".into()]).await?;
+/// assert_eq!(page.entries.len(), 1);
+/// # Ok::<_, Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Service {
+    resources: Arc<BTreeMap<String, Arc<Resource>>>,
+}
+
+impl Service {
+    /// Binds the resources of the contract that the code was written for, by alias, to the buckets of an engine.
+    ///
+    /// # Errors
+    /// If the contract has no such resource, or one whose schemas cannot be compiled, which one that was read has not.
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        contract: &Contract,
+        bindings: impl IntoIterator<Item = (String, Binding)>,
+    ) -> Result<Self, KvError> {
+        let validators = Validators::default();
+        let mut resources = BTreeMap::new();
+        for (alias, binding) in bindings {
+            let (engine, clock) = (Arc::clone(&engine), Arc::clone(&clock));
+            let resource = Resource::new(engine, clock, contract, &alias, binding, &validators)?;
+            resources.insert(alias, Arc::new(resource));
+        }
+        Ok(Self { resources: Arc::new(resources) })
+    }
+
+    /// The resource with this alias.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn kv(&self, alias: &str) -> Result<KvStore, KvError> {
+        self.find(alias).ok_or_else(|| KvError::UnknownResource {
+            alias: alias.to_owned(),
+            known: self.resources.keys().cloned().collect(),
+        })
+    }
+
+    /// The resource with this alias, if there is one: for those that a contract does not require.
+    pub fn find(&self, alias: &str) -> Option<KvStore> {
+        Some(KvStore::new(Arc::clone(self.resources.get(alias)?)))
+    }
+
+    /// The aliases of its resources.
+    pub fn aliases(&self) -> impl Iterator<Item = &str> {
+        self.resources.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").field("resources", &self.resources.keys()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,10 @@
+//! Typed resources.
+
+mod batches;
+mod given;
+mod queries;
+mod reads;
+mod retention;
+mod upgrades;
+mod watches;
+mod writes;
