@@ -36,9 +36,7 @@ impl Exit {
 /// The exit code of arguments that cannot be understood.
 pub(crate) fn usage() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let judges = words
-        .windows(2)
-        .any(|pair| pair[0] == "contract" && JUDGES.contains(&pair[1].as_str()));
+    let judges = words.windows(2).any(|pair| pair[0] == "contract" && JUDGES.contains(&pair[1].as_str()));
     if judges { ExitCode::from(1) } else { code(ErrorKind::Invalid) }
 }
 

@@ -2,6 +2,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use pleach::stores::{AuthorityError, KvError, KvWriteError};
 use pleach::{Conflict, EngineError, Error, ErrorKind, InvalidHeader, InvalidName, InvalidUrl, WriteError};
 use serde::Serialize;
 
@@ -168,6 +169,15 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Optio
     if let Some(error) = error.downcast_ref::<Error>() {
         return Some((error.kind(), Some(library_help(error))));
     }
+    if let Some(error) = error.downcast_ref::<AuthorityError>() {
+        return Some((error.kind(), Some(contract_help(error))));
+    }
+    if let Some(error) = error.downcast_ref::<KvError>() {
+        return Some((error.kind(), Some(error.help().into())));
+    }
+    if let Some(error) = error.downcast_ref::<KvWriteError>() {
+        return Some((error.kind(), Some(error.help().into())));
+    }
     if let Some(error) = error.downcast_ref::<InvalidName>() {
         return Some((error.kind(), Some(error.help().into())));
     }
@@ -181,6 +191,28 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Optio
     error.downcast_ref::<OutputLost>().map(|_| (ErrorKind::Unavailable, Some(help.into())))
 }
 
+/// What to do about a contract, as a command where there is one.
+fn contract_help(error: &AuthorityError) -> String {
+    match error {
+        AuthorityError::Engine(error) => engine_help(error),
+        AuthorityError::InTheWay { bucket } => {
+            format!("take it over with `--adopt ALIAS={bucket}`, or name another service with --service NAME")
+        }
+        AuthorityError::Unacknowledged { .. } => {
+            "read them, and say why that may be with --acknowledge WHY; or mend the contract".into()
+        }
+        AuthorityError::Moved { .. }
+        | AuthorityError::PlanOver { .. }
+        | AuthorityError::UnknownPlan { .. } => {
+            "make a new plan with `pleach contract plan FILE`, and look at it again".into()
+        }
+        AuthorityError::Unfinished { .. } => {
+            "mend the cause, then go on with the same `pleach contract apply`".into()
+        }
+        _ => error.help().into(),
+    }
+}
+
 /// The next step as a command, where there is one.
 fn library_help(error: &Error) -> String {
     if let Error::ConsumerBehind { bucket, consumer, .. } = error {
@@ -192,8 +224,15 @@ fn library_help(error: &Error) -> String {
     if let Error::Url(error) = error {
         return url_help(error);
     }
-    let Error::Engine(engine) = error else { return error.help().into() };
-    match engine {
+    match error {
+        Error::Engine(error) => engine_help(error),
+        Error::Contract(error) => contract_help(error),
+        _ => error.help().into(),
+    }
+}
+
+fn engine_help(error: &EngineError) -> String {
+    match error {
         EngineError::BucketNotFound { bucket } => {
             format!(
                 "create it with `pleach kv bucket add {bucket}`, or list what there is with `pleach kv bucket ls`"
@@ -237,6 +276,12 @@ fn library_help(error: &Error) -> String {
         EngineError::Refused { .. } => {
             "correct what the server names: a permission, a limit or a setting; `pleach help stores` says how to log in"
                 .into()
+        }
+        EngineError::ContractOwned { .. } => {
+            "change it with `pleach contract plan FILE` and apply; only in an emergency with --break-glass WHY".into()
+        }
+        EngineError::BrokenContract { .. } => {
+            "correct the key or the value; `pleach contract explain-key` shows what a key says".into()
         }
         EngineError::Compacted { oldest } => format!("ask for revision {oldest} or newer, or for the latest"),
         _ => error.help().into(),

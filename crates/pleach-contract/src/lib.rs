@@ -55,5 +55,6 @@ pub use schema::{
     VIOLATIONS_MAX, Validators, Violation, WORK_MAX,
 };
 pub use text::{
-    DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, NUMBER_CHARS_MAX, Notation, Places, format_text,
+    DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, NUMBER_CHARS_MAX, Notation, Places,
+    format_text,
 };

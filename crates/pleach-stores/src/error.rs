@@ -133,6 +133,22 @@ pub enum AuthorityError {
         /// The lineage.
         lineage: String,
     },
+    /// A contract that was never accepted.
+    #[error("{lineage} was never accepted as {digest}")]
+    NotAccepted {
+        /// The lineage.
+        lineage: String,
+        /// The digest of the contract.
+        digest: String,
+    },
+    /// A contract that was accepted once, and whose programs can no longer go on.
+    #[error("this contract of {lineage} is too old: {what}")]
+    Outdated {
+        /// The lineage.
+        lineage: String,
+        /// What of it is not accepted any more.
+        what: String,
+    },
     /// The alias has no bucket that was set aside.
     #[error("{lineage} has no bucket of `{alias}` that was set aside")]
     NotSetAside {
@@ -185,6 +201,8 @@ impl AuthorityError {
             | Self::NotAdopted { .. }
             | Self::Name { .. }
             | Self::OtherService { .. }
+            | Self::NotAccepted { .. }
+            | Self::Outdated { .. }
             | Self::Missing { .. } => ErrorKind::Invalid,
             Self::Incapable { .. } => ErrorKind::Unsupported,
             Self::Unfinished { source, .. } => source.kind(),
@@ -211,6 +229,8 @@ impl AuthorityError {
             Self::Name { .. } => "name a shorter service of a-z, 0-9 and _",
             Self::OtherService { .. } => "leave the service out: its buckets keep their names",
             Self::UnknownLineage { .. } => "plan and apply a contract of it first",
+            Self::NotAccepted { .. } => "plan and apply it first, or use the contract that is in force",
+            Self::Outdated { .. } => "use a program of the contract that is in force",
             Self::NotSetAside { .. } => "see its status for the buckets that can be restored",
             Self::Unfinished { .. } => {
                 "see the cause, mend it, and apply or resume again: it goes on where it was"

@@ -9,7 +9,9 @@
 //! This crate speaks to an `Engine` and never knows which; doors and the library stand above it.
 
 mod apply;
+
 mod binding;
+mod bindings;
 mod compiled;
 mod contracts;
 mod envelope;
@@ -39,6 +41,11 @@ pub use envelope::Envelope;
 pub use error::AuthorityError;
 pub use glass::GLASS_KEYS_MAX;
 pub use guarded::{GUARD_AGE_MAX, Guarded};
+pub use kv::{
+    BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
+    KvWatchOptions, KvWriteError, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,
+    Retained, Retaining, SCAN_LIMIT_DEFAULT, Typed, UPGRADE_TRIES_MAX,
+};
 pub use naming::SYSTEM_BUCKET;
 pub use place::OWNER_METADATA;
 pub use plan::{
@@ -48,13 +55,8 @@ pub use plan::{
 pub use planner::PlanOptions;
 pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Decision, GlassAct, Materialised, Owner, OwnerState};
-pub use survey::{OnProgress, ScanProgress};
-pub use kv::{
-    BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
-    KvWatchOptions, KvWriteError, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor, Retained,
-    Retaining, SCAN_LIMIT_DEFAULT, Typed, UPGRADE_TRIES_MAX,
-};
 pub use service::Service;
+pub use survey::{OnProgress, ScanProgress};
 
 // What the signatures above are made of, so that the code that is made of a contract needs no other crate.
 pub use pleach_contract::key;

@@ -118,13 +118,8 @@ pub use pleach_engine::{
     TTL_MAX, Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery, WatchStart,
 };
 
-pub use pleach_stores::{
-    Answer, Applied, ApplyOptions, Authority, AuthorityError, Base, Binding, Claim, CompiledKeyspace,
-    CompiledResource, Contracts, Decision, Envelope, GLASS_KEYS_MAX, GRACE, GUARD_AGE_MAX, GlassAct, Guarded,
-    LineageStatus, Materialised, Misfit, OWNER_METADATA, OnProgress, Owner, OwnerState, PLAN_FORMAT,
-    PLAN_LIFETIME, Plan, PlanFinding, PlanOptions, PlanStatus, PlanSummary, SAMPLES_MAX, SYSTEM_BUCKET,
-    Sample, ScanProgress, Scanned, Shortfall, Step,
-};
+/// What contracts make of a store: guards, plans, and typed resources.
+pub use pleach_stores as stores;
 
 /// The programs of the README, run as doc tests.
 #[doc = include_str!("../../../README.md")]

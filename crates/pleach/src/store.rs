@@ -2,11 +2,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use pleach_contract::Contract;
 use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
     MemoryEngine, Reads, SystemClock, Timestamp,
 };
-use pleach_stores::{Contracts, Guarded};
+use pleach_stores::{Contracts, Guarded, Service};
 
 use crate::origin::Source;
 
@@ -112,6 +113,17 @@ impl Store {
     /// The contracts of this store: what a new one would do to it, and the way there.
     pub fn contracts(&self) -> Contracts {
         Contracts::of(&self.engine)
+    }
+
+    /// The resources of a contract that is in force here, for the code that was written for it: see
+    /// [`Contracts::bind`] for which contracts can be.
+    ///
+    /// # Errors
+    /// If the contract is not in force and its programs cannot go on, or what the engine could not do.
+    pub async fn service(&self, contract: &Contract) -> Result<Service, Error> {
+        let bindings = self.contracts().bindings(contract).await?;
+        let engine: Arc<dyn Engine> = Arc::<Guarded>::clone(&self.engine);
+        Ok(Service::new(engine, Arc::clone(&self.clock), contract, bindings)?)
     }
 
     /// The same store, past the guards of its contracts: what is done through it to a bucket that a contract owns is

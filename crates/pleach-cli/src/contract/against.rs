@@ -76,7 +76,9 @@ fn from_git(reference: &str, path: &Path) -> anyhow::Result<Source> {
     if !status.success() && bytes.len() <= DOCUMENT_BYTES_MAX {
         let line = complaint.lines().next().unwrap_or("it says nothing").trim_start_matches("fatal: ");
         let problem = Problem::not_found(format!("git has no {shown}: {line}"));
-        return Err(problem.help("name a commit that has the file: --against git:REF or git:REF:PATH").into());
+        return Err(problem
+            .help("name a commit that has the file: --against git:REF or git:REF:PATH")
+            .into());
     }
     Ok(Source::of(shown, path, bytes))
 }

@@ -1,10 +1,10 @@
-use std::io::Read as _;
 use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pleach::ErrorKind;
-use pleach::contracts::{Applied, ApplyOptions, Contracts, Plan};
+use pleach::stores::{Applied, ApplyOptions, Contracts, Plan};
 use serde_json::json;
 
 use super::plan::short;
@@ -52,7 +52,8 @@ impl ApplyArgs {
                 "the plan has {}, and nobody has acknowledged that",
                 counted(dangers as u64, "dangerous change", "dangerous changes")
             );
-            let help = "look at it with `pleach contract plan`, and say why it may be done with --acknowledge WHY";
+            let help =
+                "look at it with `pleach contract plan`, and say why it may be done with --acknowledge WHY";
             return Err(Problem::invalid(message).help(help).into());
         }
         let options = ApplyOptions { who: self.who.unwrap_or_else(who), acknowledgement: self.acknowledge };
@@ -97,6 +98,8 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
     };
     let mut text = Vec::new();
     let file = File::open(path).map_err(|error| cannot(ErrorKind::NotFound, error.to_string()))?;
-    file.take(PLAN_BYTES_MAX).read_to_end(&mut text).map_err(|error| cannot(ErrorKind::Invalid, error.to_string()))?;
+    file.take(PLAN_BYTES_MAX)
+        .read_to_end(&mut text)
+        .map_err(|error| cannot(ErrorKind::Invalid, error.to_string()))?;
     Ok(serde_json::from_slice(&text).map_err(|error| cannot(ErrorKind::Invalid, error.to_string()))?)
 }

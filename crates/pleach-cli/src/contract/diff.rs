@@ -56,7 +56,10 @@ impl DiffArgs {
             if old.id != new.id {
                 let message = format!(
                     "{} is {} and {} is {}: contracts of two lineages have no common history",
-                    source.name, old.id, self.file.display(), new.id
+                    source.name,
+                    old.id,
+                    self.file.display(),
+                    new.id
                 );
                 return Err(Problem::invalid(message).help("compare versions of one contract").into());
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use pleach::BucketName;
-use pleach::contracts::{Plan, PlanFinding, PlanOptions, ScanProgress};
+use pleach::stores::{Plan, PlanFinding, PlanOptions, ScanProgress};
 use pleach_contract::Places;
 use pleach_contract::evolution::Verdict;
 use serde_json::json;
@@ -153,7 +153,12 @@ fn report<'s>(source: &'s Source, plan: &Plan, out: Option<&Path>) -> Report<'s>
         "verdict": plan.verdict(), "nothing": plan.is_nothing(), "base": plan.base, "scans": plan.scans, "steps": plan.steps,
         "estimateMs": plan.estimate_ms, "expires": plan.expires.to_string(), "out": out,
     });
-    Report { source, remarks: shortfalls.chain(findings).collect(), summary: Some(summary(plan, out)), object }
+    Report {
+        source,
+        remarks: shortfalls.chain(findings).collect(),
+        summary: Some(summary(plan, out)),
+        object,
+    }
 }
 
 fn judged(finding: &PlanFinding) -> Judged<'_> {

@@ -174,10 +174,15 @@ fn junit(reports: &[Report<'_>], command: &str) -> String {
         for remark in &report.remarks {
             let Position { line, column } = remark.position.unwrap_or_default();
             let message = escaped(&remark.message);
-            let details = remark.details.iter().map(|(label, detail)| format!("\n{label}: {}", escaped(detail)));
+            let details =
+                remark.details.iter().map(|(label, detail)| format!("\n{label}: {}", escaped(detail)));
             let more = format!("{line}:{column} {}{}", escaped(&remark.path), details.collect::<String>());
             let _ = if remark.weight == Weight::Failure {
-                writeln!(xml, "      <failure type=\"{}\" message=\"{message}\">{more}</failure>", remark.code)
+                writeln!(
+                    xml,
+                    "      <failure type=\"{}\" message=\"{message}\">{more}</failure>",
+                    remark.code
+                )
             } else {
                 let (word, code) = (remark.word, &remark.code);
                 writeln!(xml, "      <system-out>{word} {code}: {message} {more}</system-out>")

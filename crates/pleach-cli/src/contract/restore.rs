@@ -9,10 +9,8 @@ use crate::text::counted;
 
 /// Takes a bucket back that was set aside because its resource was removed
 #[derive(Args, Debug)]
-#[command(
-    after_help = "It holds what it held, and takes writes again under the contract that it had.\n\n\
-                  Examples:\n  pleach contract restore acme.cases@v1 sessions"
-)]
+#[command(after_help = "It holds what it held, and takes writes again under the contract that it had.\n\n\
+                  Examples:\n  pleach contract restore acme.cases@v1 sessions")]
 pub(crate) struct RestoreArgs {
     /// The contract's id
     #[arg(value_name = "ID", value_parser = super::contract_id)]
@@ -25,7 +23,8 @@ pub(crate) struct RestoreArgs {
 impl RestoreArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let bucket = app.store().await?.contracts().restore(&self.id, &self.alias).await?;
-        let object = json!({"v": JSON_VERSION, "id": self.id, "alias": self.alias, "bucket": bucket.as_str()});
+        let object =
+            json!({"v": JSON_VERSION, "id": self.id, "alias": self.alias, "bucket": bucket.as_str()});
         app.output.confirm(&object, format_args!("bucket {bucket} is back"))
     }
 }

@@ -1,10 +1,9 @@
 use clap::Args;
-use pleach::contracts::{LineageStatus, Materialised, Owner, OwnerState};
+use pleach::stores::{LineageStatus, Materialised, Owner, OwnerState};
 use serde_json::json;
 
 use super::plan::short;
 use crate::app::App;
-use crate::failure::Problem;
 use crate::output::Output;
 use crate::record::JSON_VERSION;
 use crate::table::{Column, Table};
@@ -64,7 +63,12 @@ fn print(status: &LineageStatus, output: &mut Output) -> anyhow::Result<()> {
     }
     table.write(output)?;
     for plan in &status.plans {
-        output.line(format_args!("pending  plan {}, {}, until {}", short(&plan.id), word(plan.verdict), plan.expires))?;
+        output.line(format_args!(
+            "pending  plan {}, {}, until {}",
+            short(&plan.id),
+            word(plan.verdict),
+            plan.expires
+        ))?;
     }
     Ok(())
 }

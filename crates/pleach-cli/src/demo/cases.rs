@@ -36,8 +36,15 @@ pub(super) enum Status {
 
 const TENANTS: [&str; 5] = ["acme", "globex", "initech", "stark", "umbrella"];
 const PEOPLE: [&str; 6] = ["ann", "ben", "chi", "dev", "eve", "finn"];
-const SUBJECTS: [&str; 7] =
-    ["printer on fire", "lost parcel", "wrong invoice", "cannot log in", "broken link", "slow page", "late refund"];
+const SUBJECTS: [&str; 7] = [
+    "printer on fire",
+    "lost parcel",
+    "wrong invoice",
+    "cannot log in",
+    "broken link",
+    "slow page",
+    "late refund",
+];
 
 /// The key of a case: a tenant, and a ULID that is made of its number, so that every run tells the same story.
 pub(super) fn key(number: u64) -> [Segment<'static>; 2] {

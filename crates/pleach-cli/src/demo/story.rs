@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use pleach::contract::{Contract, Notation};
-use pleach::contracts::{ApplyOptions, Contracts, Plan, PlanFinding, PlanOptions};
+use pleach::stores::{
+    ApplyOptions, Contracts, Keyspace, Plan, PlanFinding, PlanOptions, QueryOptions, Read, Service,
+};
 use pleach::{Clock as _, Store, SystemClock};
-use pleach::stores::{Keyspace, Read, Service};
 use serde_json::{Value, json};
 
 use super::cases::{self, Case, CaseV1};
@@ -55,7 +56,9 @@ impl<'o> Story<'o> {
 
         self.heading("The next release is careless")?;
         self.line("`assignee` becomes `owner` and must be there, `waiting` is no status any more, history and size shrink.")?;
-        self.line("Most stores would take the deploy and find out later. The plan asks the stored data first:")?;
+        self.line(
+            "Most stores would take the deploy and find out later. The plan asks the stored data first:",
+        )?;
         self.stopped_by_the_plan(&contracts).await?;
 
         self.heading("Mended: a second version that accepts the first")?;
@@ -92,7 +95,8 @@ impl<'o> Story<'o> {
             next = end;
         }
         let took = self.clock.elapsed() - begin;
-        let line = format!("{} cases are written, each checked against the contract, in {}", self.cases, time(took));
+        let line =
+            format!("{} cases are written, each checked against the contract, in {}", self.cases, time(took));
         self.tell_line(&json!({"event": "written", "cases": self.cases}), &line)
     }
 
@@ -145,7 +149,8 @@ impl<'o> Story<'o> {
         let (written, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let cases = self.cases;
         let upgraded = std::thread::scope(|scope| {
-            let writer = scope.spawn(|| pollster::block_on(go_on_writing(old_program, cases, &written, &stop)));
+            let writer =
+                scope.spawn(|| pollster::block_on(go_on_writing(old_program, cases, &written, &stop)));
             let upgraded = pollster::block_on(self.upgrade(store, contracts, &written));
             stop.store(true, Ordering::SeqCst);
             let wrote = writer.join().map_err(|_| anyhow::anyhow!("the writer has panicked"))?;
@@ -179,14 +184,17 @@ impl<'o> Story<'o> {
         });
         let (mut seen, mut page) = (0_u64, None);
         loop {
-            let found = cases.scan(pleach::stores::QueryOptions { limit: Some(PAGE), token: page, ..Default::default() }).await?;
+            let found =
+                cases.scan(QueryOptions { limit: Some(PAGE), page, ..QueryOptions::default() }).await?;
             seen += found.entries.len() as u64;
             page = found.next;
             if page.is_none() {
                 break;
             }
         }
-        let line = format!("{seen} cases were read by the new program, which upgraded each old one under a revision check");
+        let line = format!(
+            "{seen} cases were read by the new program, which upgraded each old one under a revision check"
+        );
         self.tell_line(&json!({"event": "upgraded", "read": seen}), &line)?;
         Ok(program)
     }
@@ -216,7 +224,9 @@ impl<'o> Story<'o> {
         }
         self.step += 1;
         if self.output.is_json() {
-            return self.output.object(&json!({"v": JSON_VERSION, "event": "step", "step": self.step, "title": text}));
+            return self
+                .output
+                .object(&json!({"v": JSON_VERSION, "event": "step", "step": self.step, "title": text}));
         }
         let heading = self.output.paint().bold(&format!("{}. {text}", self.step));
         self.output.line("")?;

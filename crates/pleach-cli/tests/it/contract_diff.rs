@@ -71,7 +71,15 @@ fn a_finding_reads_like_a_review() {
     let given = given_history();
     change(&given, "required: [title]", "required: [title, stars]");
     let text = given.run(&["contract", "diff", "contract.yaml", "--against", "git:HEAD"]).text();
-    for part in ["contract.yaml:12:", "scan:", "`stars`", "[", "  at    /schemas/Note/required", "  why   ", "  fix   "] {
+    for part in [
+        "contract.yaml:12:",
+        "scan:",
+        "`stars`",
+        "[",
+        "  at    /schemas/Note/required",
+        "  why   ",
+        "  fix   ",
+    ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(text.contains("`pleach contract plan contract.yaml` looks at it"), "{text}");
@@ -84,7 +92,10 @@ fn every_form_names_the_same_findings() {
     let run = given.run(&["--json", "contract", "diff", "contract.yaml"]);
     let lines: Vec<Value> = run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["verdict"], "dangerous");
-    assert_eq!((lines[0]["path"].as_str(), lines[0]["line"].as_u64()), (Some("/resources/kv/notes/history"), Some(18)));
+    assert_eq!(
+        (lines[0]["path"].as_str(), lines[0]["line"].as_u64()),
+        (Some("/resources/kv/notes/history"), Some(18))
+    );
     assert_eq!(lines[1]["event"], "compared");
     let code = lines[0]["code"].as_str().unwrap().to_owned();
     let junit = given.run(&["contract", "diff", "contract.yaml", "--format", "junit"]);
