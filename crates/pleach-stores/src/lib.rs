@@ -16,8 +16,8 @@ pub use compiled::{CompiledKeyspace, CompiledResource, Misfit};
 pub use envelope::Envelope;
 pub use kv::{
     BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
-    KvWatchOptions, KvWriteError, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor, Retained,
-    Retaining, SCAN_LIMIT_DEFAULT, Typed, UPGRADE_TRIES_MAX,
+    KvWatchOptions, KvWriteError, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,
+    Retained, Retaining, SCAN_LIMIT_DEFAULT, Typed, UPGRADE_TRIES_MAX,
 };
 pub use service::Service;
 

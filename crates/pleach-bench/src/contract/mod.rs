@@ -30,8 +30,15 @@ pub(crate) fn run(arguments: &ContractArguments) -> Result<()> {
     }
     show(&format!("\n{}", rendered(&lines)));
     let mut lines = vec![["work", "raw, ns", "with a contract, ns", "times"].map(str::to_owned).to_vec()];
-    for typed::Compared { what, raw_nanoseconds: raw, typed_nanoseconds: typed } in typed::measure(arguments.calls)? {
-        lines.push(vec![what.to_owned(), format!("{raw:.0}"), format!("{typed:.0}"), format!("{:.2}", typed / raw)]);
+    for typed::Compared { what, raw_nanoseconds: raw, typed_nanoseconds: typed } in
+        typed::measure(arguments.calls)?
+    {
+        lines.push(vec![
+            what.to_owned(),
+            format!("{raw:.0}"),
+            format!("{typed:.0}"),
+            format!("{:.2}", typed / raw),
+        ]);
     }
     show(&format!("\n{}", rendered(&lines)));
     Ok(())

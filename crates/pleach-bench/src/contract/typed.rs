@@ -73,7 +73,8 @@ pub(super) fn measure(calls: u64) -> Result<Vec<Compared>> {
 
 impl Subject {
     fn new(durability: Durability) -> Result<Self> {
-        let parsed = Contract::parse(CONTRACT.as_bytes(), Notation::Yaml).map_err(|problems| anyhow!("{problems}"))?;
+        let parsed =
+            Contract::parse(CONTRACT.as_bytes(), Notation::Yaml).map_err(|problems| anyhow!("{problems}"))?;
         let contract = parsed.contract;
         let directory = tempfile::tempdir()?;
         let engine: Arc<dyn Engine> = Arc::new(EmbeddedEngine::open(directory.path())?);

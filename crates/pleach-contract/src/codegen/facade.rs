@@ -131,7 +131,8 @@ impl Facade<'_> {
     }
 
     fn spaces(&self, resource: &KvResource, methods: &mut Names) -> Vec<Space> {
-        let typed = |schema: &str| self.named.get(schema).cloned().unwrap_or_else(|| "serde_json::Value".into());
+        let typed =
+            |schema: &str| self.named.get(schema).cloned().unwrap_or_else(|| "serde_json::Value".into());
         let declared = resource.keyspaces.iter().map(|(name, keyspace)| Space {
             declared: Some(name.clone()),
             field: methods.take(snake(name)),
@@ -187,7 +188,8 @@ fn write_access(
     let given = access.given.iter().filter_map(|segment| fields.iter().find(|field| field.is(segment)));
     let given: Vec<(&KeyField<'_>, String)> =
         given.map(|field| (field, names.take(field.name.trim_start_matches("r#").to_owned()))).collect();
-    let arguments: String = given.iter().map(|(field, name)| format!("{name}: {}, ", field.argument())).collect();
+    let arguments: String =
+        given.iter().map(|(field, name)| format!("{name}: {}, ", field.argument())).collect();
     let values: Vec<String> = given.iter().map(|(field, name)| field.value(name)).collect();
     source.line("");
     let range = access.range.as_ref().map_or(String::new(), |range| format!(", in the order of `{range}`"));

@@ -13,7 +13,9 @@ pub(super) struct KeyField<'g> {
 pub(super) fn fields<'g>(grammar: &'g Grammar) -> Vec<KeyField<'g>> {
     let mut names = Names::default();
     let named = grammar.named();
-    named.map(|segment| KeyField { segment, name: names.take(snake(segment.name().unwrap_or_default())) }).collect()
+    named
+        .map(|segment| KeyField { segment, name: names.take(snake(segment.name().unwrap_or_default())) })
+        .collect()
 }
 
 impl KeyField<'_> {
@@ -32,11 +34,19 @@ impl KeyField<'_> {
             Kind::Int { .. } => plain("Int", "i64"),
             Kind::Time { .. } => plain("Time", "stores::key::Time"),
             Kind::Date => plain("Date", "stores::key::Date"),
-            Kind::Hash { .. } | Kind::Bytes { .. } => {
-                Form { variant: "Bytes", field: "std::borrow::Cow<'k, [u8]>", argument: "&[u8]", is_borrowed: true }
-            }
+            Kind::Hash { .. } | Kind::Bytes { .. } => Form {
+                variant: "Bytes",
+                field: "std::borrow::Cow<'k, [u8]>",
+                argument: "&[u8]",
+                is_borrowed: true,
+            },
             Kind::Literal(_) | Kind::Slug { .. } | Kind::Token { .. } | Kind::Enum(_) | Kind::Rest { .. } => {
-                Form { variant: "Text", field: "std::borrow::Cow<'k, str>", argument: "&str", is_borrowed: true }
+                Form {
+                    variant: "Text",
+                    field: "std::borrow::Cow<'k, str>",
+                    argument: "&str",
+                    is_borrowed: true,
+                }
             }
         }
     }
@@ -82,12 +92,16 @@ pub(super) fn write(source: &mut Source, name: &str, keyspace: &str, grammar: &G
     source.close("}");
     source.line("");
     source.open(&format!("impl{lifetime} {name}{lifetime} {{"));
-    source.doc("The key of the values that `Keyspace::values` reads of one; none if they are of another keyspace.");
+    source.doc(
+        "The key of the values that `Keyspace::values` reads of one; none if they are of another keyspace.",
+    );
     // Without a borrowed field the values may live as long as they like.
     let values = if lifetime.is_empty() { "'_" } else { "'k" };
     source.open(&format!("pub fn of(values: &[stores::key::Value<{values}>]) -> Option<Self> {{"));
-    let patterns: Vec<String> =
-        fields.iter().map(|field| format!("stores::key::Value::{}({})", field.form().variant, field.name)).collect();
+    let patterns: Vec<String> = fields
+        .iter()
+        .map(|field| format!("stores::key::Value::{}({})", field.form().variant, field.name))
+        .collect();
     let taken = fields.iter().map(|field| match field.form().is_borrowed {
         true => format!("{}: {}.clone()", field.name, field.name),
         false => format!("{}: *{}", field.name, field.name),
@@ -101,13 +115,19 @@ pub(super) fn write(source: &mut Source, name: &str, keyspace: &str, grammar: &G
     source.close("}");
     source.line("");
     source.open(&format!("impl stores::KeyOf for {name}{anonymous} {{"));
-    source.open("fn key(&self, grammar: Option<&stores::key::Grammar>) -> Result<stores::Key, stores::InvalidKey> {");
+    source.open(
+        "fn key(&self, grammar: Option<&stores::key::Grammar>) -> Result<stores::Key, stores::InvalidKey> {",
+    );
     let value = |field: &KeyField<'_>| match field.form().is_borrowed {
         true => field.value(&format!("&self.{}", field.name)),
         false => field.value(&format!("self.{}", field.name)),
     };
     let values: Vec<String> = fields.iter().map(value).collect();
-    source.line(&format!("let values: [stores::key::Value<'_>; {}] = [{}];", values.len(), values.join(", ")));
+    source.line(&format!(
+        "let values: [stores::key::Value<'_>; {}] = [{}];",
+        values.len(),
+        values.join(", ")
+    ));
     source.line("stores::KeyOf::key(&values, grammar)");
     source.close("}");
     source.close("}");

@@ -84,7 +84,8 @@ fn list(schema: &Map<String, Value>) -> Shape<'_> {
 }
 
 fn object(schema: &Map<String, Value>) -> Shape<'_> {
-    let has_fields = schema.get("properties").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty());
+    let has_fields =
+        schema.get("properties").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty());
     if has_fields {
         return Shape::Record(schema);
     }
@@ -130,7 +131,8 @@ fn decoded(pointer: &str) -> String {
     let mut left = pointer.as_bytes();
     while let [first, rest @ ..] = left {
         let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let escaped = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let escaped =
+            digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
         bytes.push(escaped.unwrap_or(*first));
         left = if escaped.is_some() { &rest[2..] } else { rest };
     }

@@ -68,7 +68,9 @@ fn the_same_contract_gives_the_same_code() {
     let code = rust_module(&contract, &RustOptions::default());
     assert_eq!(code, rust_module(&contract, &RustOptions::default()));
     assert!(code.contains("use pleach::stores as stores;"));
-    for line in ["pub struct Option2 {", "pub r#type: String,", "pub struct Tree {", "left: Option<Box<Tree>>,"] {
+    for line in
+        ["pub struct Option2 {", "pub r#type: String,", "pub struct Tree {", "left: Option<Box<Tree>>,"]
+    {
         assert!(code.contains(line), "{line} is not in\n{code}");
     }
 }

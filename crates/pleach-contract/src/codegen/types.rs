@@ -45,7 +45,9 @@ impl<'c> Types<'c> {
 
     pub(super) fn define_all(&mut self) {
         for name in self.contract.used_schemas() {
-            let (Some(schema), Some(typed)) = (self.contract.schemas.get(name), self.named.get(name)) else { continue };
+            let (Some(schema), Some(typed)) = (self.contract.schemas.get(name), self.named.get(name)) else {
+                continue;
+            };
             let typed = typed.clone();
             self.places.insert((name, String::new()), typed.clone());
             self.define(name, String::new(), schema, &typed);
@@ -225,7 +227,8 @@ impl Field<'_> {
             attributes.push(format!("rename = {:?}", self.json));
         }
         if !self.is_required {
-            let missing = "default, skip_serializing_if = \"Option::is_none\", deserialize_with = \"present\"";
+            let missing =
+                "default, skip_serializing_if = \"Option::is_none\", deserialize_with = \"present\"";
             attributes.push(missing.into());
         }
         source.doc(&self.about);
@@ -245,7 +248,8 @@ fn write_new(source: &mut Source, name: &str, fields: &[Field<'_>], rest: Option
     let required = || fields.iter().filter(|field| field.is_required);
     let arguments: Vec<String> = required().map(|field| format!("{}: {}", field.name, field.typed)).collect();
     let given = required().map(|field| field.name.clone());
-    let missing = fields.iter().filter(|field| !field.is_required).map(|field| format!("{}: None", field.name));
+    let missing =
+        fields.iter().filter(|field| !field.is_required).map(|field| format!("{}: None", field.name));
     let rest = rest.map(|rest| format!("{rest}: {MAP}::new()"));
     let all: Vec<String> = given.chain(missing).chain(rest).collect();
     source.line("");
@@ -271,6 +275,7 @@ fn description_of(schema: &Map<String, Value>, name: &str) -> String {
 
 /// A name in a comment.
 fn quoted(name: &str) -> String {
-    let shown: String = name.chars().map(|letter| if letter == '`' || letter.is_control() { ' ' } else { letter }).collect();
+    let shown: String =
+        name.chars().map(|letter| if letter == '`' || letter.is_control() { ' ' } else { letter }).collect();
     if shown.trim().is_empty() { "Nothing but spaces.".into() } else { format!("`{}`.", shown.trim()) }
 }

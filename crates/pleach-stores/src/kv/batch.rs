@@ -61,12 +61,7 @@ impl KvBatch {
     }
 
     /// Deletes the value of a key if its newest record is still the one at `seen`.
-    pub fn delete_seen<T>(
-        self,
-        keyspace: &Keyspace<T>,
-        key: &(impl KeyOf + ?Sized),
-        seen: Revision,
-    ) -> Self {
+    pub fn delete_seen<T>(self, keyspace: &Keyspace<T>, key: &(impl KeyOf + ?Sized), seen: Revision) -> Self {
         let key = keyspace.key(key);
         let operation = key.map(|key| Operation::delete(key).expecting(Expectation::Revision(seen)));
         self.add(keyspace, operation)

@@ -123,7 +123,9 @@ pub enum KvError {
         revision: Revision,
     },
     /// A stored value that the contract allows, and the type it is read as does not.
-    #[error("the value of {bucket}/{key} at revision {revision} is allowed, but is not what the program reads: {reason}")]
+    #[error(
+        "the value of {bucket}/{key} at revision {revision} is allowed, but is not what the program reads: {reason}"
+    )]
     Type {
         /// The bucket.
         bucket: BucketName,
@@ -253,7 +255,9 @@ impl KvError {
                 "a newer program may have written it: use its contract, or accept that version"
             }
             Self::Stored { .. } => "look at the value without its contract, and put a good one in its place",
-            Self::Unstamped { .. } => "say which version unstamped values have, or put a good one in its place",
+            Self::Unstamped { .. } => {
+                "say which version unstamped values have, or put a good one in its place"
+            }
             Self::Type { .. } => "make the type of the program as wide as the schema, for example by codegen",
             Self::Upgrade { .. } => "see the cause, and mend what upgrades values of that version",
             Self::Contended { .. } => "try again later",

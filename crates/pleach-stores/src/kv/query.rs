@@ -131,7 +131,8 @@ impl<T> Keyspace<T> {
             keyspace: self.name().to_owned(),
             source: problem.into(),
         };
-        let range: KeyRange = grammar.access(path).and_then(|access| access.range(given, between)).map_err(wrong)?;
+        let range: KeyRange =
+            grammar.access(path).and_then(|access| access.range(given, between)).map_err(wrong)?;
         let value_of = |name: &str| given.get(path.equal().position(|equal| equal == name)?).cloned();
         let values: Vec<_> = grammar.named().map(|segment| segment.name().and_then(value_of)).collect();
         // Keys with and without a rest take two filters; then the range has to do.

@@ -135,7 +135,8 @@ impl Resource {
         let found = self.keyspaces().iter().position(|keyspace| keyspace.name() == name);
         found.ok_or_else(|| {
             let alias = self.alias().to_owned();
-            let known = self.keyspaces().iter().filter_map(CompiledKeyspace::name).map(str::to_owned).collect();
+            let known =
+                self.keyspaces().iter().filter_map(CompiledKeyspace::name).map(str::to_owned).collect();
             match name {
                 Some(name) => KvError::UnknownKeyspace { alias, keyspace: name.to_owned(), known },
                 None => KvError::HasKeyspaces { alias, known },
@@ -201,7 +202,8 @@ impl Resource {
     /// Makes sure that some keyspaces may be written together.
     pub(super) fn check_atomic(&self, indexes: &BTreeSet<usize>) -> Result<(), KvError> {
         let names: Vec<&str> = indexes.iter().map(|index| self.name(*index)).collect();
-        let has_all = |members: &Vec<String>| names.iter().all(|name| members.iter().any(|member| member == name));
+        let has_all =
+            |members: &Vec<String>| names.iter().all(|name| members.iter().any(|member| member == name));
         if names.len() < 2 || self.groups.values().any(has_all) {
             return Ok(());
         }
@@ -272,7 +274,8 @@ impl Member {
         let own = ttl > 0 && ttl != resource.ttl_ms;
         let expiry = if own { Expiry::After(Duration::from_millis(ttl)) } else { Expiry::Bucket };
         let accesses = declared.map(|declared| &declared.access).into_iter().flatten();
-        let accesses = accesses.filter_map(|(name, access)| Some((name.clone(), AccessDeclared::of(access)?)));
+        let accesses =
+            accesses.filter_map(|(name, access)| Some((name.clone(), AccessDeclared::of(access)?)));
         let retention = declared.and_then(|declared| declared.retention.clone());
         Ok(Self { stamp, expiry, accesses: accesses.collect(), retention })
     }
@@ -283,7 +286,8 @@ impl AccessDeclared {
     fn of(access: &Access) -> Option<Self> {
         let range = access.range.iter().map(|range| format!("{range}.."));
         let parts: Vec<String> = access.given.iter().cloned().chain(range).collect();
-        let path = if parts.is_empty() { AccessPath::all() } else { AccessPath::parse(parts.join(",")).ok()? };
+        let path =
+            if parts.is_empty() { AccessPath::all() } else { AccessPath::parse(parts.join(",")).ok()? };
         Some(Self { path, limit: usize::try_from(access.limit).unwrap_or(usize::MAX) })
     }
 }

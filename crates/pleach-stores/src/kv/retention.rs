@@ -140,11 +140,13 @@ impl Retaining<'_> {
     fn after(&self, key: &Key) -> Option<Bound<Vec<u8>>> {
         let values = self.grammar.read(key.as_str());
         match values {
-            Ok(values) if values[self.place] >= self.border => match self.siblings(&values[..self.place])?.end {
-                Bound::Excluded(end) => Some(Bound::Included(end)),
-                Bound::Included(end) => Some(Bound::Excluded(end)),
-                Bound::Unbounded => None,
-            },
+            Ok(values) if values[self.place] >= self.border => {
+                match self.siblings(&values[..self.place])?.end {
+                    Bound::Excluded(end) => Some(Bound::Included(end)),
+                    Bound::Included(end) => Some(Bound::Excluded(end)),
+                    Bound::Unbounded => None,
+                }
+            }
             _ => Some(Bound::Excluded(key.as_bytes().to_vec())),
         }
     }
@@ -153,7 +155,8 @@ impl Retaining<'_> {
     fn siblings(&self, values: &[Value<'_>]) -> Option<KeyRange> {
         let segment = self.grammar.named().nth(self.place).and_then(Segment::name)?;
         let names = names_before(self.grammar, segment);
-        let path = if names.is_empty() { AccessPath::all() } else { AccessPath::parse(names.join(",")).ok()? };
+        let path =
+            if names.is_empty() { AccessPath::all() } else { AccessPath::parse(names.join(",")).ok()? };
         self.grammar.access(&path).ok()?.keys(values).ok()
     }
 

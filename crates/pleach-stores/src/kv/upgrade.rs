@@ -82,7 +82,11 @@ impl<T: Serialize + DeserializeOwned> Keyspace<T> {
                 Some(Read::MigrationRequired(old)) => old,
             };
         }
-        Err(KvError::Contended { bucket: self.resource.bucket().clone(), key: old.key, tries: UPGRADE_TRIES_MAX })
+        Err(KvError::Contended {
+            bucket: self.resource.bucket().clone(),
+            key: old.key,
+            tries: UPGRADE_TRIES_MAX,
+        })
     }
 
     async fn replace_once<F>(&self, old: Old, convert: &F) -> Result<Typed<T>, KvWriteError>

@@ -5,7 +5,9 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use pleach_contract::key::Value;
-use pleach_engine::{BatchPart, Change, Key, Op, Revision, Timestamp, WatchEvent, WatchQuery, WatchStart, WatchStream};
+use pleach_engine::{
+    BatchPart, Change, Key, Op, Revision, Timestamp, WatchEvent, WatchQuery, WatchStart, WatchStream,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -59,13 +59,16 @@ fn the_code_of_a_contract_reads_and_writes_its_values() {
             batch = batch.create(cases.event(), key, &cases::Event::new("opened".into()));
         }
         batch.commit().await.unwrap();
-        let Some(Read::Current(read)) = cases.current().get(&key).await.unwrap() else { panic!("it is current") };
+        let Some(Read::Current(read)) = cases.current().get(&key).await.unwrap() else {
+            panic!("it is current")
+        };
         assert_eq!(read.value, open);
         let values = cases.current().values(&read.key).unwrap();
         assert_eq!(cases::CasesCurrentKey::of(&values), Some(key));
         assert_eq!(cases::CasesEventKey::of(&values), None);
 
-        let options = QueryOptions { between: Between::since(Value::Time(at)), limit: Some(2), ..Default::default() };
+        let options =
+            QueryOptions { between: Between::since(Value::Time(at)), limit: Some(2), ..Default::default() };
         let page = cases.event_timeline("acme", case, options).await.unwrap();
         assert_eq!((page.entries.len(), page.next.is_some()), (2, true));
     });
@@ -120,7 +123,11 @@ fn awkward_keys_and_access_paths_work() {
         let read = page.entries.into_iter().next().unwrap().unwrap();
         let values = store.store2().values(read.key()).unwrap();
         assert_eq!(awkward::FnStoreKey::of(&values), Some(key));
-        store.constant().put(&awkward::FnConstantKey {}, &awkward::Option2::new(None, "t".into())).await.unwrap();
+        store
+            .constant()
+            .put(&awkward::FnConstantKey {}, &awkward::Option2::new(None, "t".into()))
+            .await
+            .unwrap();
     });
 }
 

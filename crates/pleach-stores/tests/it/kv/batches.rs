@@ -41,7 +41,9 @@ fn a_batch_over_members_that_no_group_names_together_is_refused() {
         let locks = given.store().keyspace::<Lock>("lock").unwrap();
         let batch = given.store().batch().put(&given.cases(), &case_key(7), &open("a fence"));
         let batch = batch.put(&locks, &["acme".into(), "door".into()], &Lock { holder: "ann".into() });
-        let KvWriteError::Failed(error) = batch.commit().await.unwrap_err() else { panic!("no race was lost") };
+        let KvWriteError::Failed(error) = batch.commit().await.unwrap_err() else {
+            panic!("no race was lost")
+        };
         assert_eq!(
             error.to_string(),
             "no atomic group of `cases` has case, lock together; it declares transition (case, event)"
@@ -85,7 +87,10 @@ fn a_batch_takes_no_keyspace_of_another_resource() {
         let batch = given.store().batch().put(&given.cases(), &case_key(1), &open("a"));
         let error = batch.put(&notes, "x", &event("b")).commit().await.unwrap_err();
         assert!(matches!(&error, KvWriteError::Failed(KvError::OtherResource { .. })), "{error:?}");
-        assert_eq!(given.engine.bucket(given.store().bucket()).await.unwrap().last_revision > Revision::ZERO, true);
+        assert_eq!(
+            given.engine.bucket(given.store().bucket()).await.unwrap().last_revision > Revision::ZERO,
+            true
+        );
         assert_eq!(given.cases().get(&case_key(1)).await.unwrap(), None);
     });
 }

@@ -113,8 +113,11 @@ pub(super) struct Given {
 pub(super) fn on_every_engine(test: impl AsyncFn(Given)) {
     pollster::block_on(async {
         let clock = noon();
-        test(Given::on(Arc::new(MemoryEngine::with_clock(Arc::clone(&clock) as Arc<dyn Clock>)), clock, None).await)
-            .await;
+        test(
+            Given::on(Arc::new(MemoryEngine::with_clock(Arc::clone(&clock) as Arc<dyn Clock>)), clock, None)
+                .await,
+        )
+        .await;
         let (clock, directory) = (noon(), tempfile::tempdir().unwrap());
         let engine = EmbeddedEngine::open_with(
             directory.path(),
@@ -126,9 +129,14 @@ pub(super) fn on_every_engine(test: impl AsyncFn(Given)) {
 }
 
 impl Given {
-    async fn on(engine: Arc<dyn Engine>, clock: Arc<ManualClock>, directory: Option<tempfile::TempDir>) -> Self {
+    async fn on(
+        engine: Arc<dyn Engine>,
+        clock: Arc<ManualClock>,
+        directory: Option<tempfile::TempDir>,
+    ) -> Self {
         for bucket in ["svc_cases_cases", "svc_cases_notes"] {
-            let config = BucketConfig { history: 5.try_into().unwrap(), ..BucketConfig::plain(engine.capabilities()) };
+            let config =
+                BucketConfig { history: 5.try_into().unwrap(), ..BucketConfig::plain(engine.capabilities()) };
             engine.create_bucket(&BucketName::parse(bucket).unwrap(), config).await.unwrap();
         }
         let service = bound(&engine, &clock, CONTRACT, &BTreeMap::new());

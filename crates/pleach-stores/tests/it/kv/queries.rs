@@ -41,7 +41,8 @@ fn a_query_reads_an_access_path_in_order_and_in_pages() {
         let (all, lengths) = all_pages(&given, QueryOptions::default()).await;
         assert_eq!(all, (1..=12).map(|number: u64| number.to_string()).collect::<Vec<_>>());
         assert_eq!(lengths[..2], [5, 5]);
-        let options = QueryOptions { direction: Direction::Backward, limit: Some(4), ..QueryOptions::default() };
+        let options =
+            QueryOptions { direction: Direction::Backward, limit: Some(4), ..QueryOptions::default() };
         let (all, lengths) = all_pages(&given, options).await;
         assert_eq!(all, (1..=12).rev().map(|number: u64| number.to_string()).collect::<Vec<_>>());
         assert_eq!(lengths[..3], [4, 4, 4]);
@@ -59,7 +60,8 @@ fn pages_of_a_query_are_of_one_snapshot() {
         given.cases().delete(&case_key(7)).await.unwrap();
         given.cases().put(&case_key(9), &open("9")).await.unwrap();
         let token: PageToken = first.next.unwrap().to_string().parse().unwrap();
-        let (rest, _) = all_pages(&given, QueryOptions { page: Some(token), ..QueryOptions::default() }).await;
+        let (rest, _) =
+            all_pages(&given, QueryOptions { page: Some(token), ..QueryOptions::default() }).await;
         assert_eq!(rest, ["6", "7", "8"]);
     });
 }
@@ -73,7 +75,8 @@ fn a_page_token_is_good_for_its_own_query_only() {
         let of_other = given.cases().query_with("of", &["other".into()], options()).await.unwrap_err();
         let backward = QueryOptions { direction: Direction::Backward, ..options() };
         let backward = given.cases().query_with("of", &["acme".into()], backward).await.unwrap_err();
-        let of_events = given.events().query_with("timeline", &["acme".into(), 1_u64.into()], options()).await;
+        let of_events =
+            given.events().query_with("timeline", &["acme".into(), 1_u64.into()], options()).await;
         for error in [of_other, backward, of_events.unwrap_err()] {
             assert!(matches!(error, KvError::Engine(EngineError::InvalidPageToken { .. })), "{error:?}");
         }
@@ -91,7 +94,9 @@ fn a_query_stays_within_what_the_contract_declares() {
             let error = cases.query_with("of", &["acme".into()], options).await.unwrap_err();
             assert!(matches!(&error, KvError::PageLimit { limit: 5, .. }), "{error:?}");
         }
-        for given in [&[][..], &["acme".into(), 7_u64.into()], &[7_u64.into()], &["a.b".into()], &["*".into()]] {
+        for given in
+            [&[][..], &["acme".into(), 7_u64.into()], &[7_u64.into()], &["a.b".into()], &["*".into()]]
+        {
             let error = cases.query("of", given).await.unwrap_err();
             assert!(matches!(&error, KvError::Key { .. }), "{given:?}: {error:?}");
         }
@@ -127,7 +132,8 @@ fn a_timeline_is_read_between_two_moments() {
         }
         let between = Between::range(Value::Time(days_ago(5))..Value::Time(days_ago(2)));
         let options = QueryOptions { between, direction: Direction::Backward, ..QueryOptions::default() };
-        let page = given.events().query_with("timeline", &["acme".into(), 7_u64.into()], options).await.unwrap();
+        let page =
+            given.events().query_with("timeline", &["acme".into(), 7_u64.into()], options).await.unwrap();
         let what = page.entries.into_iter().map(|entry| entry.unwrap().current().unwrap().value.what);
         assert_eq!(what.collect::<Vec<_>>(), ["3", "4", "5"]);
     });

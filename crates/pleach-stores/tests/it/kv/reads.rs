@@ -34,7 +34,10 @@ fn a_bad_stored_value_is_an_error_that_names_key_and_revision() {
         };
         assert_eq!((version.as_str(), known.join(" ")), ("v9", "v2 v1".to_owned()));
         let not_even_old = complaint(&given, r#"{"status":"LOST"}"#, Some("v1")).await;
-        assert!(matches!(&not_even_old, KvError::Stored { misfit: Misfit::Value(_), .. }), "{not_even_old:?}");
+        assert!(
+            matches!(&not_even_old, KvError::Stored { misfit: Misfit::Value(_), .. }),
+            "{not_even_old:?}"
+        );
         let unstamped = complaint(&given, r#"{"status":"OPEN","title":"x"}"#, None).await;
         assert!(matches!(&unstamped, KvError::Unstamped { .. }), "{unstamped:?}");
         // A put mends it.

@@ -23,7 +23,9 @@ fn an_upgrade_replaces_the_old_value() {
         given.put_first(7, "OPEN").await;
         let cases = given.cases();
         let upgraded = cases.upgrade(&case_key(7), titled).await.unwrap().unwrap();
-        let Some(Read::Current(read)) = cases.get(&case_key(7)).await.unwrap() else { panic!("it is current") };
+        let Some(Read::Current(read)) = cases.get(&case_key(7)).await.unwrap() else {
+            panic!("it is current")
+        };
         assert_eq!((&read, &read.value), (&upgraded, &untitled()));
         assert_eq!(read.envelope().unwrap().version, "v2");
         // What is current already is left as it is, and what is absent stays so.
@@ -101,7 +103,9 @@ fn old_values_are_upgraded_when_they_are_read() {
             given.put_first(number, "OPEN").await;
         }
         let cases = given.cases().migrate_lazily(titled);
-        let Some(Read::Current(case)) = cases.get(&case_key(1)).await.unwrap() else { panic!("it is current") };
+        let Some(Read::Current(case)) = cases.get(&case_key(1)).await.unwrap() else {
+            panic!("it is current")
+        };
         assert_eq!(case.value, untitled());
         let page = cases.query("of", &["acme".into()]).await.unwrap();
         let read = page.entries.into_iter().map(|entry| entry.unwrap().current().unwrap().value);
@@ -128,7 +132,9 @@ fn an_upgraded_value_lives_no_longer_than_the_old_one() {
         given.engine.commit(given.store().bucket(), Batch::from(operation)).await.unwrap();
         given.clock.advance(MINUTE / 2);
         let upgraded = given.cases().upgrade(&case_key(7), titled).await.unwrap().unwrap();
-        let Some(Read::Current(read)) = given.cases().get(&case_key(7)).await.unwrap() else { panic!("it is there") };
+        let Some(Read::Current(read)) = given.cases().get(&case_key(7)).await.unwrap() else {
+            panic!("it is there")
+        };
         assert_eq!(read.expires, upgraded.expires);
         given.clock.advance(MINUTE / 2);
         assert_eq!(given.cases().get(&case_key(7)).await.unwrap(), None);
@@ -162,7 +168,9 @@ fn many_who_upgrade_and_put_at_once_lose_no_put() {
         });
         assert_eq!(put.load(Ordering::Relaxed), KEYS);
         for number in 0..KEYS {
-            let Some(Read::Current(case)) = writer.get(&case_key(number)).await.unwrap() else { panic!("it is there") };
+            let Some(Read::Current(case)) = writer.get(&case_key(number)).await.unwrap() else {
+                panic!("it is there")
+            };
             assert_eq!(case.value, open("put"));
         }
     });

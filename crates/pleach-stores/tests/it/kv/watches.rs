@@ -19,7 +19,9 @@ fn a_watch_delivers_typed_changes_of_its_keyspace_only() {
         let old = watch.next().await.unwrap();
         assert!(matches!(&old, Some(KvEvent::Value { read: Read::MigrationRequired(_), .. })), "{old:?}");
         let gone = watch.next().await.unwrap();
-        assert!(matches!(&gone, Some(KvEvent::Gone { key, op: Op::Delete, .. }) if key.as_str() == "t.acme.case.000007"));
+        assert!(
+            matches!(&gone, Some(KvEvent::Gone { key, op: Op::Delete, .. }) if key.as_str() == "t.acme.case.000007")
+        );
     });
 }
 
@@ -47,7 +49,9 @@ fn a_watch_can_begin_with_what_is_there_and_be_narrowed_to_some_segments() {
         cases.put(&["other".into(), 2_u64.into()], &open("theirs")).await.unwrap();
         let options = KvWatchOptions { given: vec![("tenant", "other".into())], start: WatchStart::Latest };
         let mut watch = cases.watch_with(options).await.unwrap();
-        let Some(KvEvent::Value { read, .. }) = watch.next().await.unwrap() else { panic!("a value is there") };
+        let Some(KvEvent::Value { read, .. }) = watch.next().await.unwrap() else {
+            panic!("a value is there")
+        };
         assert_eq!(read.current().unwrap().value, open("theirs"));
         assert!(matches!(watch.next().await.unwrap(), Some(KvEvent::InitialDone { .. })));
         let options = KvWatchOptions { given: vec![("tenat", "other".into())], ..Default::default() };

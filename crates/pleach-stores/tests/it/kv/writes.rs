@@ -1,5 +1,5 @@
 use pleach_contract::Refused;
-use pleach_engine::{Expectation, ErrorKind, Key};
+use pleach_engine::{ErrorKind, Expectation, Key};
 use pleach_stores::{Envelope, InvalidKey, KvError, KvWriteError, Misfit, Read};
 use serde_json::{Value, json};
 
@@ -10,7 +10,9 @@ fn a_value_comes_back_as_it_was_put() {
     on_every_engine(async |given| {
         let cases = given.cases();
         let revision = cases.put(&case_key(7), &open("a fence")).await.unwrap();
-        let Some(Read::Current(case)) = cases.get(&case_key(7)).await.unwrap() else { panic!("it is current") };
+        let Some(Read::Current(case)) = cases.get(&case_key(7)).await.unwrap() else {
+            panic!("it is current")
+        };
         assert_eq!((case.value, case.revision), (open("a fence"), revision));
         assert_eq!(case.key.as_str(), "t.acme.case.000007");
         assert_eq!(cases.get(&case_key(8)).await.unwrap(), None);
@@ -22,7 +24,8 @@ fn a_value_that_the_contract_refuses_is_not_written() {
     on_every_engine(async |given| {
         let cases = given.cases();
         let error = cases.put(&case_key(7), &open("")).await.unwrap_err();
-        let KvError::Refused { key, misfit: Misfit::Value(Refused::Violations { violations, .. }), .. } = &error
+        let KvError::Refused { key, misfit: Misfit::Value(Refused::Violations { violations, .. }), .. } =
+            &error
         else {
             panic!("{error:?}")
         };
@@ -43,7 +46,14 @@ fn an_envelope_travels_with_every_value() {
         cases.put(&case_key(1), &open("one")).await.unwrap();
         cases.traced("req-17").unwrap().put(&case_key(2), &open("two")).await.unwrap();
         let store = given.store();
-        store.traced("job 4").unwrap().batch().put(&cases, &case_key(3), &open("three")).commit().await.unwrap();
+        store
+            .traced("job 4")
+            .unwrap()
+            .batch()
+            .put(&cases, &case_key(3), &open("three"))
+            .commit()
+            .await
+            .unwrap();
         let envelope = |trace: Option<&str>| Envelope {
             version: "v2".into(),
             writer: store.digest().to_string(),
@@ -66,7 +76,10 @@ fn a_lost_race_is_an_outcome_of_its_own() {
         let cases = given.cases();
         let first = cases.create(&case_key(7), &open("a")).await.unwrap();
         let lost = cases.create(&case_key(7), &open("b")).await.unwrap_err();
-        assert!(matches!(&lost, KvWriteError::Conflict(lost) if lost.expected == Expectation::Absent), "{lost}");
+        assert!(
+            matches!(&lost, KvWriteError::Conflict(lost) if lost.expected == Expectation::Absent),
+            "{lost}"
+        );
         let second = cases.update(&case_key(7), &open("c"), first).await.unwrap();
         let lost = cases.update(&case_key(7), &open("d"), first).await.unwrap_err();
         assert!(matches!(&lost, KvWriteError::Conflict(lost) if lost.actual == Some(second)), "{lost}");
@@ -104,7 +117,10 @@ fn only_keys_of_the_keyspace_are_taken() {
         ];
         for (index, refused) in refused.into_iter().enumerate() {
             let error = refused.unwrap_err();
-            assert!(matches!(&error, KvError::Key { keyspace, .. } if keyspace == "case"), "{index}: {error:?}");
+            assert!(
+                matches!(&error, KvError::Key { keyspace, .. } if keyspace == "case"),
+                "{index}: {error:?}"
+            );
             assert!(!error.help().is_empty());
         }
         assert!(cases.get("t.acme.case.7").await.is_err());
