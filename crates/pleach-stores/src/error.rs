@@ -133,6 +133,22 @@ pub enum AuthorityError {
         /// The lineage.
         lineage: String,
     },
+    /// A contract of the lineage that was never accepted here.
+    #[error("{lineage} with the digest {digest} was never accepted in this store")]
+    NotAccepted {
+        /// The lineage.
+        lineage: String,
+        /// The digest.
+        digest: String,
+    },
+    /// A contract that was accepted once, and what it writes is accepted no more.
+    #[error("what this version of {lineage} writes to `{alias}` is no longer accepted")]
+    Outdated {
+        /// The lineage.
+        lineage: String,
+        /// The alias.
+        alias: String,
+    },
     /// The alias has no bucket that was set aside.
     #[error("{lineage} has no bucket of `{alias}` that was set aside")]
     NotSetAside {
@@ -185,6 +201,8 @@ impl AuthorityError {
             | Self::NotAdopted { .. }
             | Self::Name { .. }
             | Self::OtherService { .. }
+            | Self::NotAccepted { .. }
+            | Self::Outdated { .. }
             | Self::Missing { .. } => ErrorKind::Invalid,
             Self::Incapable { .. } => ErrorKind::Unsupported,
             Self::Unfinished { source, .. } => source.kind(),
@@ -211,6 +229,8 @@ impl AuthorityError {
             Self::Name { .. } => "name a shorter service of a-z, 0-9 and _",
             Self::OtherService { .. } => "leave the service out: its buckets keep their names",
             Self::UnknownLineage { .. } => "plan and apply a contract of it first",
+            Self::NotAccepted { .. } => "plan and apply the contract that the program was built with",
+            Self::Outdated { .. } => "build the program with the contract that is in force",
             Self::NotSetAside { .. } => "see its status for the buckets that can be restored",
             Self::Unfinished { .. } => {
                 "see the cause, mend it, and apply or resume again: it goes on where it was"

@@ -9,6 +9,7 @@
 //! This crate speaks to an `Engine` and never knows which; doors and the library stand above it.
 
 mod apply;
+mod bind;
 mod binding;
 mod compiled;
 mod contracts;

@@ -142,7 +142,8 @@ impl Contracts {
         contract: &Contract,
         authority: Option<&Authority>,
     ) -> Result<Vec<PlanFinding>, AuthorityError> {
-        let Some(authority) = authority.filter(|authority| authority.digest != contract.digest().as_str()) else {
+        let Some(authority) = authority.filter(|authority| authority.digest != contract.digest().as_str())
+        else {
             return Ok(Vec::new());
         };
         let accepted = self.accepted(&authority.lineage).await?;
@@ -152,7 +153,8 @@ impl Contracts {
         if diff.more {
             let message = "there are more differences than were listed";
             let aliases = contract.resources.kv.keys();
-            findings.extend(aliases.map(|alias| looked_up("plan.more", alias, message, "change less at once")));
+            findings
+                .extend(aliases.map(|alias| looked_up("plan.more", alias, message, "change less at once")));
         }
         Ok(findings)
     }
