@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people, at a terminal")]
 
 mod ci;
+mod evolution;
 mod metadata;
 mod sim;
 mod soak;
@@ -26,6 +27,9 @@ Commands:
          leftovers, machine paths, and paths that documents name.
   sim    Random histories of the embedded engine on a machine that fails, in a release build.
          --seeds N [--from S] runs N of them, --seed S one again that failed.
+  evolution
+         Random schemas, changes and values: what a diff calls safe against the validator, in
+         a release build. --cases N tries N of them, --from S those of another seed.
   help   This text.
 ";
 
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
         ["tools"] => tools::install(&root()),
         ["tidy"] => tidy::run(&root()),
         ["sim", arguments @ ..] => sim::run(&root(), arguments),
+        ["evolution", arguments @ ..] => evolution::run(&root(), arguments),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

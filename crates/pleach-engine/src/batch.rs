@@ -188,6 +188,11 @@ impl Batch {
         &self.operations
     }
 
+    /// The operations themselves.
+    pub fn into_operations(self) -> Vec<Operation> {
+        self.operations
+    }
+
     /// Checks it for a bucket, before anything of it is written.
     ///
     /// # Errors

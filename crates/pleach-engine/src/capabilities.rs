@@ -34,6 +34,8 @@ pub struct Capabilities {
     pub consumers: bool,
     /// What was committed is there when the store is opened again.
     pub persistent: bool,
+    /// Nobody writes to the store but through this handle, so that what it refuses is refused to everyone.
+    pub sole_writer: bool,
 }
 
 impl Capabilities {
@@ -54,6 +56,7 @@ impl Capabilities {
             complete_feed: true,
             consumers: true,
             persistent: true,
+            sole_writer: true,
         }
     }
 }

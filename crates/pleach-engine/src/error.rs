@@ -290,6 +290,12 @@ pub enum EngineError {
     Refused { action: String, reason: String },
     #[error("{name} on the server is not a bucket: {reason}")]
     NotABucket { name: String, reason: String },
+    #[error("{bucket}/{key} was not written, because the contract {lineage} says otherwise: {reason}")]
+    BrokenContract { bucket: BucketName, key: Key, lineage: String, reason: String },
+    #[error("bucket {bucket} belongs to {owner} and is not to be {action} by hand")]
+    ContractOwned { bucket: BucketName, owner: String, action: &'static str },
+    #[error("the record {bucket}/{key} at revision {revision} is damaged: {what}")]
+    DamagedRecord { bucket: BucketName, key: Key, revision: Revision, what: String },
     #[error("the store is closed")]
     Closed,
     #[error("this is a bug in Pleach: {what}")]
@@ -317,7 +323,9 @@ impl EngineError {
             | Self::FutureRevision { .. }
             | Self::NotAStore { .. }
             | Self::Refused { .. }
-            | Self::NotABucket { .. } => ErrorKind::Invalid,
+            | Self::NotABucket { .. }
+            | Self::BrokenContract { .. }
+            | Self::ContractOwned { .. } => ErrorKind::Invalid,
             Self::Compacted { .. } => ErrorKind::Compacted,
             Self::Unsupported { .. } | Self::UnknownFormat { .. } => ErrorKind::Unsupported,
             Self::Locked { .. }
@@ -326,7 +334,9 @@ impl EngineError {
             | Self::Overloaded
             | Self::Unreachable { .. } => ErrorKind::Unavailable,
             Self::UnknownOutcome { .. } => ErrorKind::Unknown,
-            Self::Corrupt { .. } | Self::CorruptIndex { .. } => ErrorKind::Corrupt,
+            Self::Corrupt { .. } | Self::CorruptIndex { .. } | Self::DamagedRecord { .. } => {
+                ErrorKind::Corrupt
+            }
             Self::ReadOnly { .. } | Self::Closed => ErrorKind::Closed,
             Self::Bug { .. } => ErrorKind::Bug,
         }
@@ -375,6 +385,13 @@ impl EngineError {
             Self::Unreachable { .. } => "see that the servers run and can be reached, and try again",
             Self::Refused { .. } => "correct what the server names: a permission, a limit or a setting",
             Self::NotABucket { .. } => "choose another name, or leave what is there to those who made it",
+            Self::BrokenContract { .. } => {
+                "write what the contract asks for, change it with `pleach contract plan`, or break the glass"
+            }
+            Self::ContractOwned { .. } => {
+                "change the contract and see what that does with `pleach contract plan`, or break the glass"
+            }
+            Self::DamagedRecord { .. } => "keep a copy of the store, then restore it from a backup",
             Self::Closed => "open the store again",
             Self::Bug { .. } => "please report it with the message above",
         }

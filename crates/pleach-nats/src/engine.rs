@@ -230,6 +230,7 @@ fn capabilities(options: &NatsOptions, payload_bytes_max: usize) -> Capabilities
         snapshot_scans: options.scans == Scans::Cached,
         complete_feed: false,
         persistent: options.storage == Storage::File,
+        sole_writer: false,
         ..Capabilities::complete("nats")
     }
 }

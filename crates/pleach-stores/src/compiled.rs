@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pleach_contract::key::{self, Grammar};
 use pleach_contract::{
@@ -67,6 +68,8 @@ pub struct CompiledKeyspace {
     grammar: Option<Grammar>,
     version: String,
     schemas: BTreeMap<String, Arc<CompiledSchema>>,
+    /// How long its values live, where that is shorter than what its bucket says.
+    ttl: Option<Duration>,
 }
 
 impl CompiledResource {
@@ -95,6 +98,8 @@ impl CompiledResource {
                 grammar: Grammar::parse(&keyspace.key).ok(),
                 version: keyspace.version.clone(),
                 schemas: versions(&keyspace.version, &keyspace.schema, &keyspace.accepted_versions),
+                ttl: (keyspace.ttl_ms != resource.ttl_ms && keyspace.ttl_ms > 0)
+                    .then(|| Duration::from_millis(keyspace.ttl_ms)),
             });
         }
         if keyspaces.is_empty() {
@@ -103,6 +108,7 @@ impl CompiledResource {
                 grammar: None,
                 version: resource.version.clone(),
                 schemas: versions(&resource.version, &resource.schema, &resource.accepted_versions),
+                ttl: None,
             });
         }
         Ok(Some(Self { alias: alias.to_owned(), digest: contract.digest(), keyspaces, kept: kept(resource) }))
@@ -160,6 +166,11 @@ impl CompiledKeyspace {
     /// The version that is written now.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// How long its values live, where that is shorter than what its bucket says.
+    pub fn ttl(&self) -> Option<Duration> {
+        self.ttl
     }
 
     /// Whether it knows a version, the current one or an older one.

@@ -2,6 +2,7 @@ use pleach_engine::{
     BucketName, CommitError, Conflict, ConsumerName, EngineError, ErrorKind, InvalidHeader, InvalidName, Key,
     Revision,
 };
+use pleach_stores::AuthorityError;
 
 use crate::codec::CodecError;
 use crate::migrate::MigrateError;
@@ -104,6 +105,9 @@ pub enum Error {
     /// A migration cannot begin, or go on.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
+    /// What stands between the store and a contract.
+    #[error(transparent)]
+    Contract(#[from] AuthorityError),
     /// What the engine could not do.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -124,6 +128,7 @@ impl Error {
             Self::ConsumerBehind { .. } => ErrorKind::Compacted,
             Self::Projection(error) => error.kind(),
             Self::Migrate(error) => error.kind(),
+            Self::Contract(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
@@ -148,6 +153,7 @@ impl Error {
             }
             Self::Projection(error) => error.help(),
             Self::Migrate(error) => error.help(),
+            Self::Contract(error) => error.help(),
             Self::Engine(error) => error.help(),
         }
     }

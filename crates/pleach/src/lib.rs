@@ -39,6 +39,8 @@
 //! - [`PutOptions::ttl`] and [`BucketConfig::ttl`] let entries expire;
 //! - [`Bucket::typed`] and [`codec`] store your own types under any key;
 //! - [`Bucket::cached`] keeps a bucket in memory, for reads that ask nobody;
+//! - [`Store::contracts`] has a contract say what the buckets are and what they take: `plan` shows what a new one would
+//!   do to what is stored, `apply` does it;
 //! - [`migrate`] moves buckets to another store while they are in use;
 //! - [`blocking`] is all of it without async; the async form runs on any runtime;
 //! - [`cookbook`] has whole small programs.
@@ -104,6 +106,8 @@ pub use url::{InvalidUrl, StoreUrl};
 pub use watch::Watch;
 
 pub use bytes::Bytes;
+/// What contracts are made of.
+pub use pleach_contract as contract;
 pub use pleach_engine::{
     Action, At, BATCH_OPERATIONS_MAX, Batch, BatchPart, BucketConfig, BucketInfo, BucketName, CONSUMERS_MAX,
     Capabilities, Change, Clock, CommitError, Committed, Compression, Conflict, ConsumerInfo, ConsumerName,
@@ -112,6 +116,18 @@ pub use pleach_engine::{
     KeyRange, MARKER_TTL_DEFAULT, METADATA_BYTES_MAX, ManualClock, Op, Operation, PAGE_ENTRIES_MAX,
     PAGE_LEASE, Page, PageToken, RESERVED_PREFIX, Reads, Revision, ScanQuery, Selection, SystemClock,
     TTL_MAX, Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery, WatchStart,
+};
+
+/// What the code that is made of a contract is written with.
+pub use pleach_stores as stores;
+pub use pleach_stores::{
+    Answer, Applied, ApplyOptions, Authority, AuthorityError, Base, Binding, Claim, CompiledKeyspace,
+    CompiledResource, Contracts, Decision, Envelope, GLASS_KEYS_MAX, GRACE, GUARD_AGE_MAX, GlassAct, Guarded,
+    InvalidKey, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch, KvWatchOptions, KvWriteError,
+    LineageStatus, Materialised, Misfit, OWNER_METADATA, Old, OnProgress, Owner, OwnerState, PLAN_FORMAT,
+    PLAN_LIFETIME, Plan, PlanFinding, PlanOptions, PlanStatus, PlanSummary, QueryOptions, QueryPage, Read,
+    RetainCursor, Retained, SAMPLES_MAX, SYSTEM_BUCKET, Sample, ScanProgress, Scanned, Service, Shortfall,
+    Step, Typed,
 };
 
 /// The programs of the README, run as doc tests.

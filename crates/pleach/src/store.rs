@@ -2,10 +2,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use pleach_contract::Contract;
 use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
     MemoryEngine, Reads, SystemClock, Timestamp,
 };
+use pleach_stores::{Contracts, Guarded, KvError, Service};
 
 use crate::origin::Source;
 
@@ -19,7 +21,7 @@ use crate::{Bucket, Error, IntoBucketName, IntoStoreUrl, OpenOptions, Origin, St
 /// it and its buckets is gone, or with [`Store::close`], which also reports what went wrong.
 #[derive(Clone)]
 pub struct Store {
-    engine: Arc<dyn Engine>,
+    engine: Arc<Guarded>,
     clock: Arc<dyn Clock>,
     /// Added to every entry written through this handle.
     pub(crate) origin: Source,
@@ -90,7 +92,7 @@ impl Store {
     /// A store on any engine, with the clock that the engine has.
     pub fn with_engine_and_clock(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            engine,
+            engine: Arc::new(Guarded::new(engine, Arc::clone(&clock))),
             clock,
             origin: Source::Fixed(Headers::new()),
             #[cfg(feature = "embedded")]
@@ -106,6 +108,29 @@ impl Store {
     /// [`Error::Header`] if a part of `origin` cannot be a header.
     pub fn with_origin(&self, origin: &Origin) -> Result<Self, Error> {
         Ok(Self { origin: Source::Fixed(origin.headers()?), ..self.clone() })
+    }
+
+    /// The contracts of this store: what a new one would do to it, and the way there.
+    pub fn contracts(&self) -> Contracts {
+        Contracts::of(&self.engine)
+    }
+
+    /// The resources of the contract that the code was written for, with types: it must be in force here, or have been
+    /// and still be accepted.
+    ///
+    /// # Errors
+    /// [`KvError::Authority`] if it is not, or what the engine could not do.
+    pub async fn service(&self, contract: &Contract) -> Result<Service, KvError> {
+        Service::bind(&self.engine, contract).await
+    }
+
+    /// The same store, past the guards of its contracts: what is done through it to a bucket that a contract owns is
+    /// not refused but recorded, with who and why. The records are [`Contracts::broken_glass`].
+    ///
+    /// # Errors
+    /// If it is not said who or why.
+    pub fn break_glass(&self, who: &str, why: &str) -> Result<Self, Error> {
+        Ok(Self { engine: Arc::new(self.engine.break_glass(who, why)?), ..self.clone() })
     }
 
     /// Finds a bucket.

@@ -1,5 +1,6 @@
-//! What contracts cost: how long it takes to decide what keys mean, and to check values.
+//! What contracts cost: how long it takes to decide what keys and values mean, and what a change does.
 
+mod documents;
 mod keys;
 mod typed;
 
@@ -23,7 +24,8 @@ pub(crate) struct Figure {
 
 /// Measures all of it and prints a table.
 pub(crate) fn run(arguments: &ContractArguments) -> Result<()> {
-    let figures = keys::measure(arguments.calls)?;
+    let mut figures = keys::measure(arguments.calls)?;
+    figures.extend(documents::measure(arguments.calls)?);
     let mut lines = vec![["work", "ns", "aim, ns"].map(str::to_owned).to_vec()];
     for Figure { what, nanoseconds, aim_nanoseconds } in figures {
         lines.push(vec![what.to_owned(), format!("{nanoseconds:.0}"), format!("{aim_nanoseconds:.0}")]);
@@ -46,15 +48,24 @@ pub(crate) fn run(arguments: &ContractArguments) -> Result<()> {
 
 /// How many nanoseconds a call takes: the median of many short rounds, so that other work on the machine, which
 /// interrupts some of them, is not counted.
-pub(crate) fn nanoseconds<T>(calls: u64, mut call: impl FnMut(u64) -> Result<T>) -> Result<f64> {
+pub(crate) fn nanoseconds<T>(calls: u64, call: impl FnMut(u64) -> Result<T>) -> Result<f64> {
     const ROUND_CALLS: u64 = 500;
-    let mut rounds = Vec::new();
-    for round in 0..calls.div_ceil(ROUND_CALLS) {
+    median_of(calls.div_ceil(ROUND_CALLS), ROUND_CALLS, call)
+}
+
+/// The same of a call that takes long enough to be a round of its own.
+pub(crate) fn nanoseconds_each<T>(calls: u64, mut call: impl FnMut() -> Result<T>) -> Result<f64> {
+    median_of(calls, 1, |_| call())
+}
+
+fn median_of<T>(rounds: u64, calls: u64, mut call: impl FnMut(u64) -> Result<T>) -> Result<f64> {
+    let mut taken = Vec::new();
+    for round in 0..rounds {
         let started = now();
-        for index in 0..ROUND_CALLS {
-            black_box(call(round * ROUND_CALLS + index)?);
+        for index in 0..calls {
+            black_box(call(round * calls + index)?);
         }
-        rounds.push((now() - started).as_nanos() as f64 / ROUND_CALLS as f64);
+        taken.push((now() - started).as_nanos() as f64 / calls as f64);
     }
-    Ok(median(&rounds).unwrap_or_default())
+    Ok(median(&taken).unwrap_or_default())
 }

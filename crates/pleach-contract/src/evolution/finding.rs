@@ -1,11 +1,12 @@
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::FindingCode;
+use super::{FindingCode, advice};
+use crate::canonical::Digest;
 
 /// How a change goes with values in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// Every value that was accepted still is.
@@ -19,7 +20,7 @@ pub enum Effect {
 }
 
 /// What a change is, all in all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Nothing that is stored is lost or refused.
@@ -31,7 +32,7 @@ pub enum Verdict {
 }
 
 /// Whose data a finding is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Subject {
     /// The contract as a whole.
@@ -41,7 +42,7 @@ pub enum Subject {
         /// Its name.
         store: String,
         /// The version whose values it is about; none for all.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
     /// A KV resource, or a part of one.
@@ -49,16 +50,27 @@ pub enum Subject {
         /// Its alias.
         alias: String,
         /// The keyspace; none for all.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         keyspace: Option<String>,
         /// The version whose values it is about; none for all.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
 }
 
+impl Subject {
+    /// The same, of one version.
+    pub(super) fn of_version(&self, version: &str) -> Self {
+        let mut subject = self.clone();
+        if let Self::State { version: of, .. } | Self::Kv { version: of, .. } = &mut subject {
+            *of = Some(version.to_owned());
+        }
+        subject
+    }
+}
+
 /// What a scan of the stored data has to answer. The entries that it is about are those of the finding's [`Subject`].
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "camelCase")]
 pub enum Question {
     /// How many entries are there at all?
@@ -121,6 +133,51 @@ pub struct Finding {
     /// What a scan has to answer, where one can tell more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
+    /// Which older contract it was found against, if that is not the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Digest>,
+}
+
+impl Finding {
+    /// A finding whose code says all about it.
+    pub(super) fn new(
+        code: FindingCode,
+        path: impl Into<String>,
+        subject: Subject,
+        message: impl Into<String>,
+    ) -> Self {
+        let effect = |effects: &[Effect]| effects.first().copied().unwrap_or(Effect::Unknown);
+        let verdict = code.verdicts().first().copied().unwrap_or(Verdict::Scan);
+        Self {
+            code,
+            path: path.into(),
+            subject,
+            backward: effect(code.backward()),
+            forward: effect(code.forward()),
+            verdict,
+            message: message.into(),
+            reason: String::new(),
+            fix: String::new(),
+            question: None,
+            against: None,
+        }
+    }
+
+    /// The same with other effects.
+    pub(super) fn with(self, backward: Effect, forward: Effect, verdict: Verdict) -> Self {
+        Self { backward, forward, verdict, ..self }
+    }
+
+    /// The same with a question for a scan.
+    pub(super) fn asking(self, question: Question) -> Self {
+        Self { question: Some(question), ..self }
+    }
+
+    /// The same with why it is so and what to do.
+    pub(super) fn advised(self) -> Self {
+        let (reason, fix) = (advice::reason(&self), advice::fix(&self).to_owned());
+        Self { reason, fix, ..self }
+    }
 }
 
 impl fmt::Display for Finding {
@@ -129,6 +186,9 @@ impl fmt::Display for Finding {
         write!(f, "{place}: {} [{}]", self.message, self.code)
     }
 }
+
+/// The most findings that are listed.
+pub const FINDINGS_MAX: usize = 1_000;
 
 /// All differences between two contracts, the most serious first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -140,6 +200,21 @@ pub struct Diff {
 }
 
 impl Diff {
+    /// The findings in their order, each once, as many as are listed.
+    pub(super) fn of(mut findings: Vec<Finding>, more: bool) -> Self {
+        let order = |finding: &Finding| {
+            let Finding { verdict, path, code, subject, message, .. } = finding.clone();
+            (std::cmp::Reverse(verdict), path, code, subject, message)
+        };
+        findings.sort_by_cached_key(order);
+        // Of equal ones, which stand together by now, that against the last contract is the first.
+        findings.dedup_by(|later, earlier| order(later) == order(earlier));
+        let more = more || findings.len() > FINDINGS_MAX;
+        findings.truncate(FINDINGS_MAX);
+        let findings = findings.into_iter().map(Finding::advised).collect();
+        Self { findings, more }
+    }
+
     /// The most serious verdict; none without a change.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {

@@ -152,7 +152,7 @@ impl Kind {
     }
 
     /// Reads a token, or for the rest all tokens that are left.
-    pub(super) fn read<'k>(&self, token: &'k str) -> Option<Value<'k>> {
+    pub(crate) fn read<'k>(&self, token: &'k str) -> Option<Value<'k>> {
         let text = |fits: bool| fits.then_some(Value::Text(Cow::Borrowed(token)));
         match self {
             Self::Literal(literal) => text(token == &**literal),

@@ -181,26 +181,15 @@ impl Walk<'_> {
 
     fn reference(&mut self, reference: &str, place: &str) -> Option<usize> {
         self.references += 1;
-        let pointer =
-            reference.strip_prefix('#').filter(|pointer| pointer.is_empty() || pointer.starts_with('/'));
-        let Some(pointer) = pointer else {
+        if !is_local(reference) {
             let message = format!("the reference `{reference}` leaves its schema");
             let fix = "move what it refers to into `$defs` of this schema: nothing is fetched or opened";
             self.problems.push(Problem::new(Code::SchemaReference, place, message, fix));
             return None;
-        };
-        let target = decoded(pointer);
-        let found = target.as_deref().and_then(|target| self.root.pointer(target));
-        match (target, found) {
-            (Some(target), Some(Value::Object(_) | Value::Bool(_))) => {
-                // One place, one node, however the way to it is written.
-                let normal: String = target
-                    .split('/')
-                    .skip(1)
-                    .fold(String::new(), |path, token| child(&path, unescaped(token)));
-                Some(self.node(normal))
-            }
-            _ => {
+        }
+        match target(self.root, reference) {
+            Some((path, _)) => Some(self.node(path)),
+            None => {
                 let message = format!("the reference `{reference}` leads nowhere");
                 let fix = "define it in `$defs`, or correct the name";
                 self.problems.push(Problem::new(Code::SchemaReference, place, message, fix));
@@ -208,6 +197,18 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+fn is_local(reference: &str) -> bool {
+    reference.strip_prefix('#').is_some_and(|pointer| pointer.is_empty() || pointer.starts_with('/'))
+}
+
+/// What a reference inside a schema leads to, and where that is: one place has one path, however the way to it is written.
+pub(crate) fn target<'s>(root: &'s Value, reference: &str) -> Option<(String, &'s Value)> {
+    let pointer = decoded(reference.strip_prefix('#').filter(|_| is_local(reference))?)?;
+    let found = root.pointer(&pointer).filter(|found| found.is_object() || found.is_boolean())?;
+    let tokens = pointer.split('/').skip(1);
+    Some((tokens.fold(String::new(), |path, token| child(&path, unescaped(token))), found))
 }
 
 /// How the subschemas of a keyword are evaluated, if it has any.

@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::problem::{Code, Problem, Problems};
 use graph::Graph;
 
+pub(crate) use graph::target;
+
 pub use budget::{EVALUATIONS_MAX, VALUE_DEPTH_MAX, WORK_MAX};
 pub use graph::{SCHEMA_NODES_MAX, SCHEMA_REFERENCES_MAX};
 pub use validator::{CompiledSchema, Refused, Validators};
@@ -54,10 +56,12 @@ fn compile(schema: &Value) -> Result<CompiledSchema, Vec<Problem>> {
 }
 
 fn draft(schema: &Value) -> jsonschema::Draft {
-    match schema.get("$schema").and_then(Value::as_str) {
-        Some(uri) if uri.contains("2019-09") => jsonschema::Draft::Draft201909,
-        _ => jsonschema::Draft::Draft202012,
-    }
+    if is_draft_2019(schema) { jsonschema::Draft::Draft201909 } else { jsonschema::Draft::Draft202012 }
+}
+
+/// Whether a schema is of draft 2019-09; else it is of 2020-12.
+pub(crate) fn is_draft_2019(schema: &Value) -> bool {
+    schema.get("$schema").and_then(Value::as_str).is_some_and(|uri| uri.contains("2019-09"))
 }
 
 /// What the schema of schemas finds.

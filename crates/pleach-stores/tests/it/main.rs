@@ -1,5 +1,107 @@
-//! Stores with meaning, on the engines that live in this process.
+//! Contracts on real engines: what is refused, what a plan says, and what an apply does, whenever it is interrupted.
 
+mod adoption;
+mod applying;
+mod aside;
 mod codegen;
+mod conformance;
+mod crash;
+mod damage;
+mod evolution;
 mod generated;
+mod given;
+mod guarding;
 mod kv;
+mod planning;
+mod property;
+mod watched;
+
+use given::Given;
+
+/// Every test of the list, on the in-memory and on the embedded engine.
+macro_rules! on_both_engines {
+    ($($module:ident: $($name:ident)*;)*) => {
+        mod in_memory {
+            $(mod $module { $(
+                #[test]
+                fn $name() {
+                    pollster::block_on(crate::$module::$name(crate::Given::in_memory()));
+                }
+            )* })*
+        }
+        mod embedded {
+            $(mod $module { $(
+                #[test]
+                fn $name() {
+                    pollster::block_on(crate::$module::$name(crate::Given::embedded()));
+                }
+            )* })*
+        }
+    };
+}
+
+on_both_engines! {
+    guarding:
+        an_owned_bucket_takes_what_its_contract_allows
+        a_refused_batch_writes_nothing
+        raw_writes_are_stamped_with_the_version_in_force
+        a_key_must_be_of_a_keyspace
+        an_owned_bucket_is_not_managed_by_hand
+        the_system_bucket_is_written_by_nobody_else
+        buckets_that_nobody_owns_are_as_they_were
+        breaking_the_glass_passes_and_is_recorded
+        the_glass_is_broken_by_someone_for_a_reason
+        a_keyspace_has_its_own_time_to_live
+        guards_are_there_after_a_restart;
+    planning:
+        a_plan_changes_nothing_for_writers
+        an_identical_presentation_reuses_the_plan
+        a_contract_in_force_leaves_nothing_to_do
+        a_bucket_in_the_way_is_named
+        two_lineages_never_share_a_bucket
+        a_service_is_chosen_once
+        a_plan_can_be_cancelled_and_tells_its_progress
+        a_plan_survives_its_text;
+    applying:
+        a_contract_comes_into_force
+        a_plan_is_applied_once
+        a_plan_whose_base_moved_is_refused
+        a_plan_of_another_store_is_refused
+        an_edited_plan_is_refused
+        an_expired_plan_is_refused
+        a_rejected_plan_is_refused
+        of_two_applies_at_once_one_wins
+        a_drifted_bucket_is_configured_again
+        what_was_decided_is_kept
+        code_is_bound_to_what_was_accepted;
+    evolution:
+        a_safe_change_needs_no_word
+        a_scan_that_finds_nothing_is_safe
+        a_scan_that_finds_something_is_dangerous
+        a_bucket_is_read_once_for_all_findings
+        what_was_written_since_the_plan_is_looked_at
+        a_guarded_plan_refuses_violators_at_once
+        an_acknowledged_danger_is_applied_and_kept
+        values_of_accepted_versions_stay_readable
+        shorter_lives_and_histories_are_counted
+        stored_values_that_are_no_json_are_counted;
+    adoption:
+        an_adopted_bucket_keeps_its_values
+        values_that_do_not_fit_are_found
+        another_owner_or_retention_is_dangerous
+        what_cannot_be_adopted_is_refused
+        an_adopted_bucket_is_given_back;
+    aside:
+        a_removed_alias_is_set_aside_and_restored
+        a_bucket_that_was_set_aside_goes_after_its_time
+        an_alias_that_returns_takes_its_bucket_back
+        values_that_no_longer_fit_are_found_on_return;
+    damage:
+        a_damaged_owner_stops_writes_to_its_bucket_only
+        a_damaged_authority_is_named
+        a_damaged_contract_is_named
+        a_damaged_plan_is_named;
+    crash:
+        an_apply_goes_on_wherever_it_was_interrupted
+        a_failed_step_keeps_the_old_bindings;
+}

@@ -17,11 +17,13 @@
 
 mod bucket;
 mod consumer;
+mod contracts;
 mod iter;
 mod store;
 mod typed;
 
 pub use bucket::{Bucket, CachedBucket};
+pub use contracts::Contracts;
 pub use iter::{Consumer, Keys, Scan, TypedScan, TypedWatch, Waited, Watch};
 pub use store::Store;
 pub use typed::TypedBucket;

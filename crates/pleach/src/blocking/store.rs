@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pleach_engine::{BucketConfig, BucketInfo, Capabilities, Clock, Engine, Timestamp};
 
-use super::{Bucket, block_on};
+use super::{Bucket, Contracts, block_on};
 use crate::{Error, IntoBucketName, IntoStoreUrl, OpenOptions, Origin};
 
 /// The blocking form of [`Store`](crate::Store). Start here.
@@ -77,6 +77,16 @@ impl Store {
     /// See [`Store::with_origin`](crate::Store::with_origin).
     pub fn with_origin(&self, origin: &Origin) -> Result<Self, Error> {
         self.store.with_origin(origin).map(Self::from)
+    }
+
+    /// See [`Store::contracts`](crate::Store::contracts).
+    pub fn contracts(&self) -> Contracts {
+        self.store.contracts().into()
+    }
+
+    /// See [`Store::break_glass`](crate::Store::break_glass).
+    pub fn break_glass(&self, who: &str, why: &str) -> Result<Self, Error> {
+        self.store.break_glass(who, why).map(Self::from)
     }
 
     /// See [`Store::bucket`](crate::Store::bucket).

@@ -119,6 +119,7 @@ fn rows(engine: &Capabilities) -> Vec<Row> {
         complete_feed,
         consumers,
         persistent,
+        sole_writer,
     } = engine;
     let row = |name, meaning, value: String| Row { name, meaning, value };
     let has = |name, meaning, has: &bool| row(name, meaning, if *has { "yes" } else { "no" }.to_owned());
@@ -139,6 +140,7 @@ fn rows(engine: &Capabilities) -> Vec<Row> {
             "values expire alone in buckets with history, and stay in it",
             expired_history,
         ),
+        has("sole_writer", "nobody writes but through this store's own guards", sole_writer),
         row("ttl_resolution", "the shortest TTL, and how exactly it is kept", shown_time(*ttl_resolution)),
         row("history_max", "records of a key", history_max.to_string()),
         row("value_bytes_max", "the largest value", shown_size(*value_bytes_max as usize)),
@@ -169,6 +171,10 @@ fn reason(name: &str) -> &'static str {
             "a stream keeps records as history, not as a feed: a watch from an old revision delivers what is kept and the newest \
              record of every key that has changed, and one that is overtaken by what it can no longer get ends with `Compacted`. \
              A watch that runs, also through a reconnect, gets every change as long as the bucket's history still has it."
+        }
+        "sole_writer" => {
+            "other programs write to the servers too. One that goes through Pleach learns of a contract within a second, so for so long \
+             it may still write what a new contract refuses; one that does not go through Pleach is never stopped."
         }
         "ttl_resolution" => {
             "servers count in whole seconds; readers judge by the exact moment, its record comes up to a second later."

@@ -1,0 +1,445 @@
+use std::time::Duration;
+
+use pleach_contract::Contract;
+use pleach_contract::evolution::{Question, Verdict};
+use pleach_engine::{Batch, BucketName, CommitError, EngineError, Expectation, Revision, Timestamp};
+
+use crate::contracts::{Applied, Contracts, applied};
+use crate::error::AuthorityError;
+use crate::place::{Place, PlaceKind};
+use crate::plan::{Answer, PLAN_FORMAT, Plan, PlanRecord, PlanStatus, Step};
+use crate::record::{Authority, Claim, Decision, Materialised, Owner, OwnerState};
+use crate::survey::{Asked, Watchers};
+use crate::system::{Kept, contract_of, unchanged};
+
+/// How long the guards of an apply hold unless it is accepted: if it dies before, writers are free again after this.
+const CLAIM_LIFETIME: Duration = Duration::from_secs(60 * 60);
+
+/// Who applies a plan, and what that person has to say.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyOptions {
+    /// Who applies it: kept in the history.
+    pub who: String,
+    /// Why what is dangerous about it is accepted: kept in the history.
+    pub acknowledgement: Option<String>,
+}
+
+impl ApplyOptions {
+    /// By someone, acknowledging nothing.
+    pub fn by(who: impl Into<String>) -> Self {
+        Self { who: who.into(), acknowledgement: None }
+    }
+
+    /// The same, acknowledging what is dangerous for a reason.
+    #[must_use]
+    pub fn acknowledging(self, why: impl Into<String>) -> Self {
+        Self { acknowledgement: Some(why.into()), ..self }
+    }
+}
+
+/// A bucket that an apply has claimed: what its record was before, and what it is now.
+struct Claimed {
+    bucket: BucketName,
+    before: Option<Owner>,
+    now: Kept<Owner>,
+}
+
+impl Contracts {
+    /// What [`Contracts::apply`] does, in the order that makes it safe: guards on, then a look at what was written since
+    /// the plan, then acceptance in one batch, then the steps.
+    pub(crate) async fn apply_plan(
+        &self,
+        plan: &Plan,
+        options: &ApplyOptions,
+    ) -> Result<Applied, AuthorityError> {
+        let record = self.checked(plan, options).await?;
+        let contract = contract_of(&plan.contract, &plan.target)
+            .map_err(|_| AuthorityError::EditedPlan { plan: plan.id.clone() })?;
+        let authority = self.base(plan).await?;
+        if let Some(authority) = authority.as_ref().filter(|authority| is_in_force(plan, &authority.value)) {
+            return Ok(applied(authority.value.clone()));
+        }
+        let until = self.shared.clock.now().saturating_add(CLAIM_LIFETIME);
+        let claimed = self.claim(plan, &contract, until, false).await?;
+        let looked = self.look_again(plan, &contract, &claimed).await.and_then(|()| {
+            let is_late = self.shared.clock.now() >= until;
+            if is_late { Err(self.moved(&plan.lineage, "the guards have run out meanwhile")) } else { Ok(()) }
+        });
+        if let Err(error) = looked {
+            self.release(&plan.lineage, &claimed).await?;
+            return Err(error);
+        }
+        if let Err(error) = self.accept(&record, authority.as_ref(), &claimed, options).await {
+            self.after_failed_acceptance(plan, &claimed, error).await?;
+        }
+        self.finish(&plan.lineage).await?;
+        let authority = self.shared.system.authority(&plan.lineage).await?;
+        let lost = || AuthorityError::UnknownLineage { lineage: plan.lineage.clone() };
+        authority.map(|kept| applied(kept.value)).ok_or_else(lost)
+    }
+
+    /// The plan as this store keeps it, if it is the same and may be applied.
+    async fn checked(&self, plan: &Plan, options: &ApplyOptions) -> Result<Kept<PlanRecord>, AuthorityError> {
+        let store = self.shared.system.store_id().await?;
+        if plan.store != store {
+            return Err(AuthorityError::OtherStore { planned: plan.store.clone(), store });
+        }
+        if plan.format != PLAN_FORMAT || plan.content_id() != plan.id {
+            return Err(AuthorityError::EditedPlan { plan: plan.id.clone() });
+        }
+        let unknown = || AuthorityError::UnknownPlan { plan: plan.id.clone(), lineage: plan.lineage.clone() };
+        let record = self.shared.system.plan(&plan.lineage, &plan.id).await?.ok_or_else(unknown)?;
+        let status = record.value.status(self.shared.clock.now());
+        if status != PlanStatus::Pending {
+            let (plan, lineage) = (plan.id.clone(), plan.lineage.clone());
+            return Err(AuthorityError::PlanOver { plan, lineage, status: status.as_str() });
+        }
+        if let Some(shortfall) = plan.shortfalls.first() {
+            return Err(AuthorityError::Incapable {
+                first: format!("{}: {}", shortfall.path, shortfall.message),
+            });
+        }
+        if options.who.trim().is_empty() {
+            return Err(AuthorityError::Missing { what: "who applies the plan" });
+        }
+        let is_acknowledged = options.acknowledgement.as_ref().is_some_and(|why| !why.trim().is_empty());
+        match plan.dangers().next() {
+            Some(first) if !is_acknowledged => {
+                let (count, first) = (plan.dangers().count(), first.to_string());
+                Err(AuthorityError::Unacknowledged { count, first })
+            }
+            _ => Ok(record),
+        }
+    }
+
+    /// What was accepted last, if that is what the plan was made on.
+    async fn base(&self, plan: &Plan) -> Result<Option<Kept<Authority>>, AuthorityError> {
+        let authority = self.shared.system.authority(&plan.lineage).await?;
+        let (version, digest) = match &authority {
+            Some(kept) => (kept.value.version, Some(kept.value.digest.clone())),
+            None => (0, None),
+        };
+        if version == plan.base.version && digest == plan.base.digest {
+            return Ok(authority);
+        }
+        // What was interrupted is not left lying about.
+        self.finish(&plan.lineage).await?;
+        let what =
+            format!("the plan was made on version {}, and version {version} is accepted", plan.base.version);
+        Err(AuthorityError::Moved { lineage: plan.lineage.clone(), what })
+    }
+
+    /// Puts the guards of the new contract on, so that from now on nothing is written that stands against it.
+    ///
+    /// In memory first, until no write judged by the old guards is under way; then in the records. A write whose caller
+    /// went away is in the engine before those, so whoever reads after this has it.
+    async fn claim(
+        &self,
+        plan: &Plan,
+        contract: &Contract,
+        until: Timestamp,
+        ahead: bool,
+    ) -> Result<Vec<Claimed>, AuthorityError> {
+        let system = &self.shared.system;
+        let (mut claims, mut guards, mut batch) = (Vec::new(), Vec::new(), Batch::new());
+        for step in &plan.steps {
+            if matches!(step, Step::SetAside { .. }) || ahead && !is_bound(step) {
+                continue;
+            }
+            let bucket = BucketName::parse(step.bucket())?;
+            let before = system.owner(step.bucket()).await?;
+            let owner = self.claimed(
+                plan,
+                step,
+                before.as_ref(),
+                Claim { plan: plan.id.clone(), ahead, until: Some(until) },
+            )?;
+            batch.push(system.put_owner(step.bucket(), &owner, unchanged(before.as_ref()))?);
+            guards.push((bucket.clone(), owner.clone(), contract.clone()));
+            claims.push((bucket, before, owner));
+        }
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.shared.reload_with(guards).await?;
+        if let Err(error) = system.commit(batch).await {
+            self.shared.reload().await?;
+            return Err(AuthorityError::of_commit(error, &plan.lineage));
+        }
+        let mut claimed = Vec::new();
+        for (bucket, before, _) in claims {
+            let now = system.owner(bucket.as_str()).await?;
+            let now = now.filter(|now| now.value.claim.as_ref().is_some_and(|claim| claim.plan == plan.id));
+            let moved = || self.moved(&plan.lineage, "someone else is applying another plan");
+            claimed.push(Claimed {
+                bucket,
+                before: before.map(|kept| kept.value),
+                now: now.ok_or_else(moved)?,
+            });
+        }
+        Ok(claimed)
+    }
+
+    /// The record of a bucket with a claim on it.
+    fn claimed(
+        &self,
+        plan: &Plan,
+        step: &Step,
+        before: Option<&Kept<Owner>>,
+        claim: Claim,
+    ) -> Result<Owner, AuthorityError> {
+        let now = self.shared.clock.now();
+        let was_only_claimed = |owner: &Owner| {
+            owner.digest.is_none() && owner.claim.as_ref().is_none_or(|claim| !claim.holds(now))
+        };
+        let before = before.map(|kept| &kept.value);
+        match before {
+            Some(owner) if owner.lineage == plan.lineage && owner.alias == step.alias() => {
+                Ok(Owner { claim: Some(claim), ..owner.clone() })
+            }
+            Some(owner) if !was_only_claimed(owner) => Err(AuthorityError::Taken {
+                bucket: BucketName::parse(step.bucket())?,
+                alias: step.alias().to_owned(),
+                owner: format!("{} as `{}`", owner.lineage, owner.alias),
+            }),
+            _ => Ok(Owner {
+                lineage: plan.lineage.clone(),
+                alias: step.alias().to_owned(),
+                digest: None,
+                claim: Some(claim),
+                state: OwnerState::Owned,
+                adopted: matches!(step, Step::Adopt { .. }),
+                unstamped_version: match step {
+                    Step::Adopt { unstamped_version, .. } => Some(unstamped_version.clone()),
+                    _ => None,
+                },
+            }),
+        }
+    }
+
+    /// Looks at what was written between the plan and its guards.
+    async fn look_again(
+        &self,
+        plan: &Plan,
+        contract: &Contract,
+        claimed: &[Claimed],
+    ) -> Result<(), AuthorityError> {
+        let engine = self.shared.system.engine();
+        for step in &plan.steps {
+            let Some(claim) = claimed.iter().find(|claim| claim.bucket.as_str() == step.bucket()) else {
+                continue;
+            };
+            let info = match engine.bucket(&claim.bucket).await {
+                Ok(info) => Some(info),
+                Err(EngineError::BucketNotFound { .. }) => None,
+                Err(error) => return Err(error.into()),
+            };
+            match step {
+                Step::Create { .. } if info.is_some() && claim.before.is_none() => {
+                    return Err(AuthorityError::InTheWay { bucket: claim.bucket.clone() });
+                }
+                Step::Adopt { .. } if info.is_none() => {
+                    return Err(self.moved(&plan.lineage, "the bucket that was to be adopted is gone"));
+                }
+                _ => {}
+            }
+            let kind = if matches!(step, Step::Adopt { .. }) { PlaceKind::Adopted } else { PlaceKind::Own };
+            let place = Place {
+                alias: step.alias().to_owned(),
+                bucket: claim.bucket.clone(),
+                owner: Some(claim.now.value.clone()),
+                info,
+                kind,
+            };
+            self.look_at(plan, contract, &place).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what was written to a bucket since it was scanned, if a finding is safe only because there was nothing
+    /// of its kind.
+    async fn look_at(&self, plan: &Plan, contract: &Contract, place: &Place) -> Result<(), AuthorityError> {
+        let about = plan.findings.iter().enumerate();
+        let about = about.filter(|(_, finding)| finding.alias() == Some(place.alias.as_str()));
+        let asked: Vec<Asked> = about.filter_map(|(index, finding)| Asked::of(index, finding)).collect();
+        let depends = |asked: &Asked| {
+            let finding = &plan.findings[asked.finding];
+            finding.declared == Verdict::Scan && finding.verdict == Verdict::Safe
+        };
+        let (Some(scanned), true) = (plan.scans.get(&place.alias), asked.iter().any(depends)) else {
+            return Ok(());
+        };
+        // Whether two entries share a key of an index, only all of them can tell.
+        let needs_all =
+            asked.iter().any(|asked| depends(asked) && matches!(asked.question, Question::Twice { .. }));
+        let since = if needs_all { Revision::ZERO } else { scanned.revision };
+        let (_, asked) = self.survey(contract, place, asked, since, &Watchers::default()).await?;
+        let found = asked.into_iter().find(|asked| depends(asked) && asked.answer.count > 0);
+        match found {
+            Some(Asked { answer: Answer { count, samples, .. }, .. }) => {
+                Err(AuthorityError::Violators { bucket: place.bucket.clone(), count, samples })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Accepts the plan: the new desired state, the decision, the contract, the plan and the claims, all or nothing.
+    async fn accept(
+        &self,
+        record: &Kept<PlanRecord>,
+        authority: Option<&Kept<Authority>>,
+        claimed: &[Claimed],
+        options: &ApplyOptions,
+    ) -> Result<(), CommitError> {
+        let batch = self.acceptance(record, authority, claimed, options).map_err(|error| match error {
+            AuthorityError::Engine(error) => error,
+            other => EngineError::Bug { what: other.to_string() },
+        })?;
+        self.shared.system.commit(batch).await
+    }
+
+    fn acceptance(
+        &self,
+        record: &Kept<PlanRecord>,
+        authority: Option<&Kept<Authority>>,
+        claimed: &[Claimed],
+        options: &ApplyOptions,
+    ) -> Result<Batch, AuthorityError> {
+        let system = &self.shared.system;
+        let plan = &record.value.plan;
+        let desired = Authority {
+            lineage: plan.lineage.clone(),
+            service: plan.service.clone(),
+            version: plan.base.version + 1,
+            digest: plan.target.clone(),
+            status: Materialised::Pending { plan: plan.id.clone(), done: 0 },
+            bindings: authority.map(|kept| kept.value.bindings.clone()).unwrap_or_default(),
+        };
+        let decision = Decision {
+            version: desired.version,
+            digest: plan.target.clone(),
+            plan: plan.id.clone(),
+            who: options.who.clone(),
+            acknowledgement: options.acknowledgement.clone().filter(|why| !why.trim().is_empty()),
+            time: self.shared.clock.now(),
+        };
+        let accepted = PlanRecord { status: PlanStatus::Accepted, plan: plan.clone() };
+        let mut batch = Batch::new();
+        batch.push(system.put_authority(&desired, unchanged(authority))?);
+        batch.push(system.put_decision(&plan.lineage, &decision)?);
+        batch.push(system.put_contract(plan)?);
+        batch.push(system.put_plan(&accepted, unchanged(Some(record)))?);
+        for claim in claimed {
+            let kept = Some(Claim { plan: plan.id.clone(), ahead: false, until: None });
+            let owner = Owner { claim: kept, ..claim.now.value.clone() };
+            batch.push(system.put_owner(claim.bucket.as_str(), &owner, unchanged(Some(&claim.now)))?);
+        }
+        Ok(batch)
+    }
+
+    /// Finds out what became of an acceptance that seems to have failed. Its claims are taken back: if that succeeds it
+    /// has not happened and cannot happen any more, since it expects them.
+    async fn after_failed_acceptance(
+        &self,
+        plan: &Plan,
+        claimed: &[Claimed],
+        error: CommitError,
+    ) -> Result<(), AuthorityError> {
+        let error = AuthorityError::of_commit(error, &plan.lineage);
+        if self.release(&plan.lineage, claimed).await.is_err() {
+            return Err(error);
+        }
+        let authority = self.shared.system.authority(&plan.lineage).await?;
+        let is_ours = authority.is_some_and(|kept| {
+            kept.value.version == plan.base.version + 1
+                && kept.value.status.unfinished().is_some_and(|(id, _)| id == plan.id)
+        });
+        if is_ours { Ok(()) } else { Err(error) }
+    }
+
+    /// Takes claims back, unless someone else has them by now.
+    async fn release(&self, lineage: &str, claimed: &[Claimed]) -> Result<(), AuthorityError> {
+        let system = &self.shared.system;
+        for claim in claimed {
+            let expect = unchanged(Some(&claim.now));
+            let back = match &claim.before {
+                Some(before) => system.put_owner(claim.bucket.as_str(), before, expect)?,
+                None => system.delete_owner(claim.bucket.as_str(), expect)?,
+            };
+            match system.commit(back.into()).await {
+                Ok(()) | Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(AuthorityError::of_commit(error, lineage)),
+            }
+        }
+        Ok(self.shared.reload().await?)
+    }
+
+    /// Takes off the guards of an apply of which nothing else is left.
+    pub(crate) async fn release_leftovers(&self, lineage: &str) -> Result<(), AuthorityError> {
+        let left = |claim: &Claim| !claim.is_accepted() && !claim.ahead;
+        self.release_claims(lineage, left).await
+    }
+
+    /// Takes off the claims that `is_over` says of that they are.
+    pub(crate) async fn release_claims(
+        &self,
+        lineage: &str,
+        is_over: impl Fn(&Claim) -> bool,
+    ) -> Result<(), AuthorityError> {
+        let system = &self.shared.system;
+        let mut batch = Batch::new();
+        for (bucket, kept) in system.owners(lineage).await? {
+            if !kept.value.claim.as_ref().is_some_and(&is_over) {
+                continue;
+            }
+            let expect = Expectation::Revision(kept.revision);
+            batch.push(match kept.value.digest {
+                Some(_) => system.put_owner(&bucket, &Owner { claim: None, ..kept.value }, expect)?,
+                None => system.delete_owner(&bucket, expect)?,
+            });
+        }
+        if !batch.operations().is_empty() {
+            system.commit(batch).await.map_err(|error| AuthorityError::of_commit(error, lineage))?;
+        }
+        Ok(self.shared.reload().await?)
+    }
+
+    /// Puts the guards of a plan on before anyone applies it.
+    pub(crate) async fn guard_ahead(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
+        let claimed = self.claim(plan, contract, plan.expires, true).await?;
+        if let Err(error) = self.look_again(plan, contract, &claimed).await {
+            self.release(&plan.lineage, &claimed).await?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn reject_plan(&self, lineage: &str, plan: &str) -> Result<(), AuthorityError> {
+        let system = &self.shared.system;
+        let unknown = || AuthorityError::UnknownPlan { plan: plan.to_owned(), lineage: lineage.to_owned() };
+        let kept = system.plan(lineage, plan).await?.ok_or_else(unknown)?;
+        let status = kept.value.status(self.shared.clock.now());
+        if status != PlanStatus::Pending {
+            let (plan, lineage) = (plan.to_owned(), lineage.to_owned());
+            return Err(AuthorityError::PlanOver { plan, lineage, status: status.as_str() });
+        }
+        let record = PlanRecord { status: PlanStatus::Rejected, plan: kept.value.plan.clone() };
+        let put = system.put_plan(&record, unchanged(Some(&kept)))?;
+        system.commit(put.into()).await.map_err(|error| AuthorityError::of_commit(error, lineage))?;
+        self.release_claims(lineage, |claim| claim.plan == plan && !claim.is_accepted()).await
+    }
+
+    pub(crate) fn moved(&self, lineage: &str, what: &str) -> AuthorityError {
+        AuthorityError::Moved { lineage: lineage.to_owned(), what: what.to_owned() }
+    }
+}
+
+/// Whether there is nothing to apply.
+fn is_in_force(plan: &Plan, authority: &Authority) -> bool {
+    plan.is_nothing() && authority.status == Materialised::Current
+}
+
+/// Whether the bucket of a step is bound already.
+fn is_bound(step: &Step) -> bool {
+    matches!(step, Step::Keep { .. } | Step::Configure { .. })
+}

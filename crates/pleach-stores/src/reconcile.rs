@@ -1,0 +1,199 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pleach_engine::{Batch, BucketName, CommitError, EngineError, Timestamp};
+
+use crate::binding::Binding;
+use crate::contracts::Contracts;
+use crate::error::AuthorityError;
+use crate::plan::{Plan, Step};
+use crate::record::{Authority, Materialised, Owner, OwnerState};
+use crate::system::{Kept, unchanged};
+
+/// How long a bucket whose alias was removed can be restored.
+pub const GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How often someone else may be faster before it is given up.
+const RACES_MAX: usize = 8;
+
+impl Contracts {
+    /// Brings the plan that was accepted last to its end. Every step can be done again, so it does not matter who has
+    /// begun with it, nor how often.
+    pub(crate) async fn finish(&self, lineage: &str) -> Result<(), AuthorityError> {
+        for _ in 0..RACES_MAX {
+            let Some(authority) = self.shared.system.authority(lineage).await? else { return Ok(()) };
+            let Some((id, done)) = authority.value.status.unfinished() else { return Ok(()) };
+            let unknown = || AuthorityError::UnknownPlan { plan: id.to_owned(), lineage: lineage.to_owned() };
+            let plan = self.shared.system.plan(lineage, id).await?.ok_or_else(unknown)?.value.plan;
+            let done = done.min(plan.steps.len());
+            match self.go_on(&plan, authority, done).await {
+                Ok(()) => return Ok(self.shared.reload().await?),
+                // Someone else goes on with it too: see how far it is now.
+                Err(AuthorityError::Moved { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(self.moved(lineage, "others go on with it at the same time"))
+    }
+
+    async fn go_on(
+        &self,
+        plan: &Plan,
+        mut authority: Kept<Authority>,
+        done: usize,
+    ) -> Result<(), AuthorityError> {
+        for (index, step) in plan.steps.iter().enumerate().skip(done) {
+            if let Err(error) = self.take(step).await {
+                let why = error.to_string();
+                let status = Materialised::Failed { plan: plan.id.clone(), done: index, why };
+                // Whether this can be written or not, what the caller is told is what went wrong.
+                let _ = self.note(&mut authority, status).await;
+                let (lineage, steps) = (plan.lineage.clone(), plan.steps.len());
+                return Err(AuthorityError::Unfinished {
+                    lineage,
+                    step: index + 1,
+                    steps,
+                    source: Box::new(error),
+                });
+            }
+            if step.changes_something() {
+                self.note(&mut authority, Materialised::Pending { plan: plan.id.clone(), done: index + 1 })
+                    .await?;
+            }
+        }
+        self.put_in_force(plan, &authority).await
+    }
+
+    /// Does what a step does to its bucket. Nothing is ever deleted here.
+    async fn take(&self, step: &Step) -> Result<(), AuthorityError> {
+        let engine = self.shared.system.engine();
+        let bucket = BucketName::parse(step.bucket())?;
+        match step {
+            Step::Create { config, .. } => match engine.create_bucket(&bucket, config.clone()).await {
+                Ok(_) => Ok(()),
+                // It is ours since it was claimed, so an earlier plan that did not come to its end has made it.
+                Err(EngineError::BucketExists { .. }) => {
+                    Ok(engine.update_bucket(&bucket, config.clone()).await.map(drop)?)
+                }
+                Err(error) => Err(error.into()),
+            },
+            Step::Adopt { config, .. } | Step::TakeBack { config, .. } | Step::Configure { config, .. } => {
+                Ok(engine.update_bucket(&bucket, config.clone()).await.map(drop)?)
+            }
+            // These are in the records alone: see `bind`.
+            Step::Keep { .. } | Step::SetAside { .. } => Ok(()),
+        }
+    }
+
+    async fn note(
+        &self,
+        authority: &mut Kept<Authority>,
+        status: Materialised,
+    ) -> Result<(), AuthorityError> {
+        let system = &self.shared.system;
+        let lineage = authority.value.lineage.clone();
+        let noted = Authority { status, ..authority.value.clone() };
+        let put = system.put_authority(&noted, unchanged(Some(authority)))?;
+        system.commit(put.into()).await.map_err(|error| AuthorityError::of_commit(error, &lineage))?;
+        let read = system.authority(&lineage).await?;
+        let moved = || self.moved(&lineage, "its record is gone");
+        *authority = read.filter(|read| read.value == noted).ok_or_else(moved)?;
+        Ok(())
+    }
+
+    /// Puts the contract in force, in one batch: the digests of the buckets, what is set aside, and the bindings.
+    async fn put_in_force(&self, plan: &Plan, authority: &Kept<Authority>) -> Result<(), AuthorityError> {
+        let system = &self.shared.system;
+        let now = self.shared.clock.now();
+        let mut batch = Batch::new();
+        let mut bindings = BTreeMap::new();
+        for step in &plan.steps {
+            let kept = system.owner(step.bucket()).await?;
+            let Some(kept) = kept.filter(|kept| kept.value.lineage == plan.lineage) else {
+                return Err(self.moved(&plan.lineage, "a bucket of it has no record any more"));
+            };
+            let owner = bound(step, kept.value.clone(), &plan.target, now);
+            if !matches!(step, Step::SetAside { .. }) {
+                let unstamped_version = owner.unstamped_version.clone();
+                bindings.insert(
+                    step.alias().to_owned(),
+                    Binding { bucket: step.bucket().to_owned(), unstamped_version },
+                );
+            }
+            batch.push(system.put_owner(step.bucket(), &owner, unchanged(Some(&kept)))?);
+        }
+        let current = Authority { status: Materialised::Current, bindings, ..authority.value.clone() };
+        batch.push(system.put_authority(&current, unchanged(Some(authority)))?);
+        system.commit(batch).await.map_err(|error| AuthorityError::of_commit(error, &plan.lineage))
+    }
+
+    pub(crate) async fn restore_bucket(
+        &self,
+        lineage: &str,
+        alias: &str,
+    ) -> Result<BucketName, AuthorityError> {
+        let system = &self.shared.system;
+        let owners = system.owners(lineage).await?;
+        let is_aside =
+            |owner: &Owner| owner.alias == alias && matches!(owner.state, OwnerState::SetAside { .. });
+        let Some((bucket, kept)) = owners.into_iter().find(|(_, kept)| is_aside(&kept.value)) else {
+            let (lineage, alias) = (lineage.to_owned(), alias.to_owned());
+            return Err(AuthorityError::NotSetAside { lineage, alias });
+        };
+        let owner = Owner { state: OwnerState::Restored, ..kept.value.clone() };
+        let put = system.put_owner(&bucket, &owner, unchanged(Some(&kept)))?;
+        system.commit(put.into()).await.map_err(|error| AuthorityError::of_commit(error, lineage))?;
+        self.shared.reload().await?;
+        Ok(BucketName::parse(bucket)?)
+    }
+
+    pub(crate) async fn sweep_buckets(&self) -> Result<Vec<BucketName>, AuthorityError> {
+        let now = self.shared.clock.now();
+        let mut swept = Vec::new();
+        for (bucket, kept) in self.shared.system.all_owners().await? {
+            let is_over = match kept.value.state {
+                OwnerState::SetAside { until, .. } => now >= until,
+                // Someone has begun with it and not come to its end.
+                OwnerState::Going => true,
+                OwnerState::Owned | OwnerState::Restored => false,
+            };
+            if is_over {
+                self.let_go(&bucket, kept).await?;
+                swept.push(BucketName::parse(bucket)?);
+            }
+        }
+        self.shared.reload().await?;
+        Ok(swept)
+    }
+
+    /// Deletes a bucket and then its record, so that it is never there without one. What was adopted is given back.
+    async fn let_go(&self, bucket: &str, kept: Kept<Owner>) -> Result<(), AuthorityError> {
+        let system = &self.shared.system;
+        let lineage = kept.value.lineage.clone();
+        let failed = |error: CommitError| AuthorityError::of_commit(error, &lineage);
+        let going = Owner { state: OwnerState::Going, ..kept.value.clone() };
+        let put = system.put_owner(bucket, &going, unchanged(Some(&kept)))?;
+        system.commit(put.into()).await.map_err(failed)?;
+        let name = BucketName::parse(bucket)?;
+        if !going.adopted {
+            match system.engine().delete_bucket(&name).await {
+                Ok(()) | Err(EngineError::BucketNotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let noted = system.owner(bucket).await?;
+        let delete = system.delete_owner(bucket, unchanged(noted.as_ref()))?;
+        system.commit(delete.into()).await.map_err(failed)
+    }
+}
+
+/// The record of a bucket once the contract is in force.
+fn bound(step: &Step, owner: Owner, target: &str, now: Timestamp) -> Owner {
+    match step {
+        Step::SetAside { .. } => {
+            let state = OwnerState::SetAside { since: now, until: now.saturating_add(GRACE) };
+            Owner { claim: None, state, ..owner }
+        }
+        _ => Owner { digest: Some(target.to_owned()), claim: None, state: OwnerState::Owned, ..owner },
+    }
+}

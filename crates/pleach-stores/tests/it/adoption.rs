@@ -1,0 +1,100 @@
+use std::time::Duration;
+
+use pleach_contract::Contract;
+use pleach_contract::evolution::Verdict;
+use pleach_engine::{BucketConfig, Engine};
+use pleach_stores::{AuthorityError, GRACE, OWNER_METADATA, Plan, PlanOptions, SYSTEM_BUCKET, Step};
+use serde_json::json;
+
+use crate::Given;
+use crate::given::{contract, name, note, notes, notes_with, refusal};
+
+async fn adopt(given: &Given, contract: &Contract, bucket: &str) -> Result<Plan, AuthorityError> {
+    let adopt = [("notes".to_owned(), name(bucket))].into();
+    given.contracts.plan(contract, PlanOptions { adopt, ..PlanOptions::default() }).await
+}
+
+async fn old_bucket(given: &Given, config: BucketConfig) {
+    given.engine.create_bucket(&name("old"), config).await.unwrap();
+    for number in 0..5 {
+        given.put("old", &format!("n{number}"), r#"{"text": "of old"}"#).await.unwrap();
+    }
+}
+
+pub(crate) async fn an_adopted_bucket_keeps_its_values(given: Given) {
+    old_bucket(&given, BucketConfig::default()).await;
+    let plan = adopt(&given, &notes(note()), "old").await.unwrap();
+    assert_eq!(plan.verdict(), Verdict::Safe, "{:#?}", plan.findings);
+    assert!(matches!(&plan.steps[..], [Step::Adopt { bucket, .. }] if bucket == "old"));
+    assert_eq!(plan.scans["notes"].versions, [(String::new(), 5)].into());
+    let applied = given.apply(&plan).await.unwrap();
+    let binding = &applied.bindings["notes"];
+    assert_eq!((binding.bucket.as_str(), binding.unstamped_version.as_deref()), ("old", Some("v1")));
+    assert!(given.get("old", "n0").await.is_some());
+    refusal(given.put("old", "n0", "anything").await);
+    let config = given.engine.bucket(&name("old")).await.unwrap().config;
+    assert_eq!(config.metadata[OWNER_METADATA], "acme.notes@v1");
+    // What is without a version counts as the one that was current then.
+    let new = json!({
+        "purpose": "Notes", "schema": {"schema": "Other"}, "version": "v2", "acceptedVersions": {"v1": {"schema": "Note"}},
+    });
+    let other = json!({"type": "object", "required": ["other"]});
+    let plan = given.plan(&contract(json!({"Note": note(), "Other": other}), json!({"notes": new}))).await;
+    assert_eq!(plan.verdict(), Verdict::Safe, "{:#?}", plan.findings);
+}
+
+pub(crate) async fn values_that_do_not_fit_are_found(given: Given) {
+    old_bucket(&given, BucketConfig::default()).await;
+    given.put("old", "odd", "no note").await.unwrap();
+    let plan = adopt(&given, &notes(note()), "old").await.unwrap();
+    assert_eq!(plan.verdict(), Verdict::Dangerous);
+    let answer = plan.dangers().next().unwrap().answer.as_ref().unwrap();
+    assert_eq!((answer.count, answer.of, answer.samples[0].key.as_str()), (1, 6, "odd"));
+    assert!(matches!(given.apply(&plan).await, Err(AuthorityError::Unacknowledged { .. })));
+    // Mended, and then broken again after the plan.
+    given.put("old", "odd", r#"{"text": "a note"}"#).await.unwrap();
+    let plan = adopt(&given, &notes(note()), "old").await.unwrap();
+    given.put("old", "odd", "no note").await.unwrap();
+    assert!(matches!(given.apply(&plan).await, Err(AuthorityError::Violators { .. })));
+    given.put("old", "odd", "still nobody's").await.unwrap();
+}
+
+pub(crate) async fn another_owner_or_retention_is_dangerous(given: Given) {
+    let metadata = [(OWNER_METADATA.to_owned(), "globex.mail@v2".to_owned())].into();
+    let history = 5.try_into().unwrap();
+    old_bucket(
+        &given,
+        BucketConfig { metadata, history, ttl: Some(Duration::from_secs(500)), ..BucketConfig::default() },
+    )
+    .await;
+    for _ in 0..3 {
+        given.put("old", "n0", r#"{"text": "again"}"#).await.unwrap();
+    }
+    let contract = notes_with(note(), json!({"history": 2, "ttlMs": 100_000, "maxValueBytes": 5}));
+    let plan = adopt(&given, &contract, "old").await.unwrap();
+    let mut codes: Vec<_> = plan.dangers().map(|danger| danger.code.as_str()).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, ["bucket.history", "bucket.owner", "bucket.ttl", "bucket.valueBytes"]);
+    let deeper = plan.dangers().find(|danger| danger.code == "bucket.history").unwrap();
+    assert_eq!(deeper.answer.as_ref().unwrap().count, 1);
+}
+
+pub(crate) async fn what_cannot_be_adopted_is_refused(given: Given) {
+    for bucket in ["missing", SYSTEM_BUCKET] {
+        let error = adopt(&given, &notes(note()), bucket).await.unwrap_err();
+        assert!(matches!(error, AuthorityError::NotAdopted { .. }), "{error:?}");
+    }
+}
+
+/// What was there before the contract is there after it.
+pub(crate) async fn an_adopted_bucket_is_given_back(given: Given) {
+    old_bucket(&given, BucketConfig::default()).await;
+    let plan = adopt(&given, &notes(note()), "old").await.unwrap();
+    given.apply(&plan).await.unwrap();
+    given.insist(&contract(json!({}), json!({}))).await;
+    refusal(given.put("old", "n0", r#"{"text": ""}"#).await);
+    given.clock.advance(GRACE);
+    assert_eq!(given.contracts.sweep().await.unwrap(), [name("old")]);
+    assert_eq!(given.engine.count(&name("old"), Default::default()).await.unwrap(), 5);
+    given.put("old", "n0", "nobody's again").await.unwrap();
+}

@@ -1,0 +1,206 @@
+use std::collections::BTreeMap;
+use std::num::NonZeroU8;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use pleach_engine::{
+    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, ConsumerInfo,
+    ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection,
+    WatchQuery, WatchStream,
+};
+
+/// When a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failing {
+    /// Before it has done anything.
+    Before,
+    /// After it has done everything, so that only its answer is lost.
+    After,
+}
+
+/// A real engine whose calls are counted and can be made to fail.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    engine: Arc<dyn Engine>,
+    capabilities: Capabilities,
+    calls: AtomicUsize,
+    fails: Mutex<Option<(usize, Failing)>>,
+    scans: Mutex<BTreeMap<String, usize>>,
+    /// Done by someone else just before the next scan of a bucket.
+    before_scan: Mutex<Option<(BucketName, Batch)>>,
+}
+
+impl Watched {
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Arc<Self> {
+        let capabilities = engine.capabilities().clone();
+        Self::with_capabilities(engine, capabilities)
+    }
+
+    /// As an engine that can do less.
+    pub(crate) fn with_capabilities(engine: Arc<dyn Engine>, capabilities: Capabilities) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            capabilities,
+            calls: AtomicUsize::new(0),
+            fails: Mutex::new(None),
+            scans: Mutex::default(),
+            before_scan: Mutex::default(),
+        })
+    }
+
+    /// Lets the call after `calls` others fail, and all after it until this is called again.
+    pub(crate) fn fail_after(&self, calls: usize, how: Failing) {
+        self.calls.store(0, Ordering::SeqCst);
+        *self.fails.lock().unwrap() = Some((calls, how));
+    }
+
+    /// Lets no call fail any more. Says whether one did.
+    pub(crate) fn mend(&self) -> bool {
+        let fails = self.fails.lock().unwrap().take();
+        fails.is_some_and(|(calls, _)| self.calls.load(Ordering::SeqCst) > calls)
+    }
+
+    /// How often a scan of the bucket began since this was last asked.
+    pub(crate) fn scans(&self, bucket: &str) -> usize {
+        self.scans.lock().unwrap().remove(bucket).unwrap_or_default()
+    }
+
+    /// Commits `batch` just before the next scan of `bucket` begins, as another process would.
+    pub(crate) fn slip_in(&self, bucket: &BucketName, batch: Batch) {
+        *self.before_scan.lock().unwrap() = Some((bucket.clone(), batch));
+    }
+
+    async fn pass<T, E: From<EngineError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let number = self.calls.fetch_add(1, Ordering::SeqCst);
+        let fails = *self.fails.lock().unwrap();
+        let lost = || E::from(EngineError::Unreachable { reason: "a test".into() });
+        match fails {
+            Some((calls, Failing::Before)) if number >= calls => Err(lost()),
+            // Only the first takes effect: after that, nobody answers.
+            Some((calls, Failing::After)) if number > calls => Err(lost()),
+            Some((calls, Failing::After)) if number == calls => call.await.and_then(|_| Err(lost())),
+            _ => call.await,
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for Watched {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn create_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
+        self.pass(self.engine.create_bucket(bucket, config)).await
+    }
+
+    async fn update_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
+        self.pass(self.engine.update_bucket(bucket, config)).await
+    }
+
+    async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
+        self.pass(self.engine.delete_bucket(bucket)).await
+    }
+
+    async fn bucket(&self, bucket: &BucketName) -> Result<BucketInfo, EngineError> {
+        self.pass(self.engine.bucket(bucket)).await
+    }
+
+    async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
+        self.pass(self.engine.buckets()).await
+    }
+
+    async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
+        self.pass(self.engine.commit(bucket, batch)).await
+    }
+
+    async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
+        self.pass(self.engine.read(bucket, key, at)).await
+    }
+
+    async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
+        self.pass(self.engine.history(bucket, key)).await
+    }
+
+    async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
+        let slipping = {
+            let mut waiting = self.before_scan.lock().unwrap();
+            waiting.take_if(|(name, _)| name == bucket)
+        };
+        if let Some((bucket, batch)) = slipping {
+            self.engine.commit(&bucket, batch).await.unwrap();
+        }
+        if query.page.is_none() {
+            *self.scans.lock().unwrap().entry(bucket.to_string()).or_default() += 1;
+        }
+        self.pass(self.engine.scan(bucket, query)).await
+    }
+
+    async fn count(&self, bucket: &BucketName, selection: Selection) -> Result<u64, EngineError> {
+        self.pass(self.engine.count(bucket, selection)).await
+    }
+
+    async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
+        self.pass(self.engine.watch(bucket, query)).await
+    }
+
+    async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
+        self.pass(self.engine.compact_key(bucket, key, keep)).await
+    }
+
+    async fn create_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.engine.create_consumer(bucket, consumer, start).await
+    }
+
+    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
+        self.engine.consumers(bucket).await
+    }
+
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.engine.consumer(bucket, consumer).await
+    }
+
+    async fn acknowledge(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        revision: Revision,
+    ) -> Result<(), EngineError> {
+        self.engine.acknowledge(bucket, consumer, revision).await
+    }
+
+    async fn reset_consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+        start: ConsumerStart,
+    ) -> Result<ConsumerInfo, EngineError> {
+        self.engine.reset_consumer(bucket, consumer, start).await
+    }
+
+    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
+        self.engine.delete_consumer(bucket, consumer).await
+    }
+
+    async fn close(&self) -> Result<(), EngineError> {
+        self.engine.close().await
+    }
+}

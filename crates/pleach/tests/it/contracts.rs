@@ -1,0 +1,82 @@
+//! Contracts through a store, on every engine. What they do in detail is tested in `pleach-stores`.
+
+use pleach::contract::evolution::Verdict;
+use pleach::contract::{Contract, ContractId, Notation};
+use pleach::{ApplyOptions, AuthorityError, EngineError, Error, ErrorKind, PlanOptions, SYSTEM_BUCKET};
+
+use crate::given::Given;
+
+/// Notes whose texts have up to so many characters.
+fn notes(length: u64) -> Contract {
+    let text = format!(
+        r#"
+format: pleach.contract.v1
+id: acme.notes@v1
+kind: app
+displayName: Notes
+description: Notes of people
+schemas:
+  Note: {{type: object, properties: {{text: {{type: string, maxLength: {length}}}}}, required: [text]}}
+resources:
+  kv:
+    notes: {{purpose: All notes, schema: {{schema: Note}}, history: 2}}
+"#
+    );
+    Contract::parse(text.as_bytes(), Notation::Yaml).unwrap().contract
+}
+
+async fn accepted(given: &Given, contract: &Contract) -> pleach::Applied {
+    let contracts = given.store.contracts();
+    let plan = contracts.plan(contract, PlanOptions::default()).await.unwrap();
+    contracts.apply(&plan, ApplyOptions::by("ann")).await.unwrap()
+}
+
+pub(crate) async fn a_contract_guards_its_buckets(given: Given) {
+    let applied = accepted(&given, &notes(100)).await;
+    let notes = given.store.bucket(&applied.bindings["notes"].bucket).await.unwrap();
+    notes.put("one", r#"{"text": "hello"}"#).await.unwrap();
+    let error = notes.put("one", "hello").await.unwrap_err();
+    assert!(matches!(error, Error::Engine(EngineError::BrokenContract { .. })), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let system = given.store.bucket(SYSTEM_BUCKET).await.unwrap();
+    assert!(system.put("store", "{}").await.is_err());
+    assert!(given.store.delete_bucket(notes.name()).await.is_err());
+    // Past the guards, on record.
+    let glass = given.store.break_glass("ann", "a test").unwrap();
+    glass.bucket(notes.name()).await.unwrap().put("one", "hello").await.unwrap();
+    assert_eq!(given.store.contracts().broken_glass().await.unwrap().len(), 1);
+}
+
+pub(crate) async fn a_dangerous_contract_is_stopped_by_its_plan(given: Given) {
+    let applied = accepted(&given, &notes(100)).await;
+    let bucket = given.store.bucket(&applied.bindings["notes"].bucket).await.unwrap();
+    for number in 0..20 {
+        let text = "x".repeat(number);
+        bucket.put(format!("n{number}"), format!(r#"{{"text": "{text}"}}"#)).await.unwrap();
+    }
+    let contracts = given.store.contracts();
+    let plan = contracts.plan(&notes(9), PlanOptions::default()).await.unwrap();
+    assert_eq!(plan.verdict(), Verdict::Dangerous);
+    assert_eq!(plan.dangers().next().unwrap().answer.as_ref().unwrap().count, 10);
+    let error = contracts.apply(&plan, ApplyOptions::by("ann")).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::Unacknowledged { .. }), "{error:?}");
+    for number in 10..20 {
+        bucket.put(format!("n{number}"), r#"{"text": "cut"}"#).await.unwrap();
+    }
+    assert_eq!(accepted(&given, &notes(9)).await.version, 2);
+    assert!(bucket.put("n0", r#"{"text": "much too long"}"#).await.is_err());
+}
+
+pub(crate) async fn of_two_plans_the_second_to_be_applied_has_moved(given: Given) {
+    let contracts = given.store.contracts();
+    let mut plans = Vec::new();
+    for length in [5, 6] {
+        plans.push(contracts.plan(&notes(length), PlanOptions::default()).await.unwrap());
+    }
+    contracts.apply(&plans[0], ApplyOptions::by("ann")).await.unwrap();
+    let error = contracts.apply(&plans[1], ApplyOptions::by("bob")).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::Moved { .. }), "{error:?}");
+    let lineage = ContractId::parse("acme.notes@v1").unwrap();
+    let status = contracts.status(&lineage).await.unwrap().unwrap();
+    assert_eq!((status.authority.version, status.is_unfinished), (1, false));
+}
