@@ -2,7 +2,11 @@
 
 use pleach::contract::evolution::Verdict;
 use pleach::contract::{Contract, ContractId, Notation};
-use pleach::{ApplyOptions, AuthorityError, EngineError, Error, ErrorKind, PlanOptions, SYSTEM_BUCKET};
+use pleach::{
+    ApplyOptions, AuthorityError, EngineError, Error, ErrorKind, KvError, KvEvent, KvWriteError, PlanOptions,
+    QueryOptions, Read, SYSTEM_BUCKET,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::given::Given;
 
@@ -79,4 +83,32 @@ pub(crate) async fn of_two_plans_the_second_to_be_applied_has_moved(given: Given
     let lineage = ContractId::parse("acme.notes@v1").unwrap();
     let status = contracts.status(&lineage).await.unwrap().unwrap();
     assert_eq!((status.authority.version, status.is_unfinished), (1, false));
+}
+
+pub(crate) async fn a_service_reads_and_writes_with_types(given: Given) {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Note {
+        text: String,
+    }
+    let error = given.store.service(&notes(10)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    accepted(&given, &notes(10)).await;
+    let store = given.store.service(&notes(10)).await.unwrap().kv("notes").unwrap();
+    let notes = store.traced("test").unwrap().entries::<Note>().unwrap();
+    let mut watch = notes.watch().await.unwrap();
+    let first = notes.create("one", &Note { text: "hello".into() }).await.unwrap();
+    let Some(Read::Current(note)) = notes.get("one").await.unwrap() else { panic!("it is current") };
+    assert_eq!((note.value.text.as_str(), note.revision), ("hello", first));
+    let envelope = note.envelope().unwrap();
+    assert_eq!((envelope.version.as_str(), envelope.trace.as_deref()), ("v1", Some("test")));
+    assert_eq!(envelope.writer, store.digest().to_string());
+    let Some(KvEvent::Value { read, .. }) = watch.next().await.unwrap() else { panic!("a value was put") };
+    assert_eq!(read.revision(), first);
+    let refused = notes.update("one", &Note { text: "much too long".into() }, first).await.unwrap_err();
+    assert!(matches!(refused, KvWriteError::Failed(KvError::Refused { .. })), "{refused:?}");
+    notes.update("one", &Note { text: "hi".into() }, first).await.unwrap();
+    let lost = notes.delete_seen("one", first).await.unwrap_err();
+    assert!(matches!(lost, KvWriteError::Conflict(_)), "{lost:?}");
+    let page = notes.scan(QueryOptions::default()).await.unwrap();
+    assert_eq!(page.entries.len(), 1);
 }

@@ -114,7 +114,8 @@ on_every_engine! {
     contracts:
         a_contract_guards_its_buckets
         a_dangerous_contract_is_stopped_by_its_plan
-        of_two_plans_the_second_to_be_applied_has_moved;
+        of_two_plans_the_second_to_be_applied_has_moved
+        a_service_reads_and_writes_with_types;
     typed:
         typed_values_survive
         typed_keys_survive_in_order
@@ -207,7 +208,8 @@ on_nats! {
     contracts:
         a_contract_guards_its_buckets
         a_dangerous_contract_is_stopped_by_its_plan
-        of_two_plans_the_second_to_be_applied_has_moved;
+        of_two_plans_the_second_to_be_applied_has_moved
+        a_service_reads_and_writes_with_types;
     typed:
         typed_values_survive
         typed_keys_survive_in_order
