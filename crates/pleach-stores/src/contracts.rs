@@ -9,7 +9,7 @@ use crate::apply::ApplyOptions;
 use crate::binding::Binding;
 use crate::error::AuthorityError;
 use crate::guarded::{Guarded, Shared};
-use crate::plan::{Plan, PlanStatus};
+use crate::plan::{Plan, PlanRecord, PlanStatus};
 use crate::planner::PlanOptions;
 use crate::record::{Authority, Decision, GlassAct, Owner};
 use crate::system::parsed;
@@ -163,6 +163,25 @@ impl Contracts {
         let kept = self.shared.system.plan(lineage.as_str(), plan).await?.ok_or_else(unknown)?;
         let status = kept.value.status(self.shared.clock.now());
         Ok((kept.value.plan, status))
+    }
+
+    /// The pending plans of all lineages whose ids begin like this.
+    ///
+    /// # Errors
+    /// A damaged record, or what the engine could not do.
+    pub async fn pending(&self, beginning: &str) -> Result<Vec<Plan>, AuthorityError> {
+        let now = self.shared.clock.now();
+        let mut found = Vec::new();
+        for entry in self.shared.system.entries("plan.").await? {
+            // The id is the last token of the key, so others need not be read.
+            if entry.key.as_str().rsplit('.').next().is_some_and(|id| id.starts_with(beginning)) {
+                let record: PlanRecord = parsed(&entry)?.value;
+                if record.status(now) == PlanStatus::Pending {
+                    found.push(record.plan);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Rejects a pending plan, and takes its guard off.

@@ -133,21 +133,21 @@ pub enum AuthorityError {
         /// The lineage.
         lineage: String,
     },
-    /// A contract that was never accepted.
-    #[error("{lineage} was never accepted as {digest}")]
+    /// A contract of the lineage that was never accepted here.
+    #[error("{lineage} with the digest {digest} was never accepted in this store")]
     NotAccepted {
         /// The lineage.
         lineage: String,
-        /// The digest of the contract.
+        /// The digest.
         digest: String,
     },
-    /// A contract that was accepted once, and whose programs can no longer go on.
-    #[error("this contract of {lineage} is too old: {what}")]
+    /// A contract that was accepted once, and what it writes is accepted no more.
+    #[error("what this version of {lineage} writes to `{alias}` is no longer accepted")]
     Outdated {
         /// The lineage.
         lineage: String,
-        /// What of it is not accepted any more.
-        what: String,
+        /// The alias.
+        alias: String,
     },
     /// The alias has no bucket that was set aside.
     #[error("{lineage} has no bucket of `{alias}` that was set aside")]
@@ -229,8 +229,8 @@ impl AuthorityError {
             Self::Name { .. } => "name a shorter service of a-z, 0-9 and _",
             Self::OtherService { .. } => "leave the service out: its buckets keep their names",
             Self::UnknownLineage { .. } => "plan and apply a contract of it first",
-            Self::NotAccepted { .. } => "plan and apply it first, or use the contract that is in force",
-            Self::Outdated { .. } => "use a program of the contract that is in force",
+            Self::NotAccepted { .. } => "plan and apply the contract that the program was built with",
+            Self::Outdated { .. } => "build the program with the contract that is in force",
             Self::NotSetAside { .. } => "see its status for the buckets that can be restored",
             Self::Unfinished { .. } => {
                 "see the cause, mend it, and apply or resume again: it goes on where it was"

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pleach_contract::Digest;
 use pleach_engine::{Action, Batch, BucketName, EngineError, Expiry, Key, Operation, Revision, Timestamp};
 
 use crate::compiled::{CompiledKeyspace, CompiledResource, Misfit};
@@ -71,12 +72,22 @@ impl Guard {
         }
     }
 
-    /// Checks what is about to be written, and stamps what has no version yet.
-    pub(crate) fn check(&self, batch: Batch, now: Timestamp) -> Result<Batch, EngineError> {
+    /// Checks what is about to be written, and stamps what has no version yet. What was `checked` by the contract of some
+    /// digest is not checked by it again.
+    pub(crate) fn check(
+        &self,
+        batch: Batch,
+        now: Timestamp,
+        checked: Option<&Digest>,
+    ) -> Result<Batch, EngineError> {
         let Rule::Checked { in_force, claim, unstamped } = &self.rule else {
             return Err(self.refuse("written to"));
         };
         let claim = claim.as_ref().filter(|claim| claim.holds(now)).and_then(|claim| claim.resource.as_ref());
+        let in_force = in_force.as_ref().filter(|resource| checked != Some(resource.digest()));
+        if in_force.is_none() && claim.is_none() {
+            return Ok(batch);
+        }
         let mut operations = batch.into_operations();
         for operation in &mut operations {
             if let Some(resource) = in_force {

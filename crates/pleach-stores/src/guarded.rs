@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pleach_contract::{Contract, Validators};
+use pleach_contract::{Contract, Digest, Validators};
 use pleach_engine::{
     At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
     ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery,
@@ -97,6 +97,31 @@ impl Guarded {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Commits a batch that was `checked` by the contract of some digest, and stamped: if that is the one in force, it is
+    /// not checked again.
+    pub(crate) async fn commit_checked(
+        &self,
+        bucket: &BucketName,
+        batch: Batch,
+        checked: Option<&Digest>,
+    ) -> Result<Committed, CommitError> {
+        // Held until the commit is done: see `Guards`.
+        let guards = self.shared.guards().await?;
+        if guards.by_bucket.is_empty() && bucket != self.shared.system.bucket() {
+            return self.shared.inner.commit(bucket, batch).await;
+        }
+        let keys: Vec<&Key> = match &self.glass {
+            Some(_) => batch.operations().iter().map(|operation| &operation.key).collect(),
+            None => Vec::new(),
+        };
+        let batch = match self.permit(&guards, bucket, "written to", &keys).await? {
+            None => batch,
+            Some(Permit::Guarded(guard)) => guard.check(batch, self.shared.clock.now(), checked)?,
+            Some(Permit::Broken(guard)) => guard.stamp(batch),
+        };
+        self.shared.inner.commit(bucket, batch).await
     }
 
     /// What may be done to `bucket`; none if it is nobody's. A glass that is broken is recorded here.
@@ -364,21 +389,7 @@ impl Engine for Guarded {
     }
 
     async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
-        // Held until the commit is done: see `Guards`.
-        let guards = self.shared.guards().await?;
-        if guards.by_bucket.is_empty() && bucket != self.shared.system.bucket() {
-            return self.shared.inner.commit(bucket, batch).await;
-        }
-        let keys: Vec<&Key> = match &self.glass {
-            Some(_) => batch.operations().iter().map(|operation| &operation.key).collect(),
-            None => Vec::new(),
-        };
-        let batch = match self.permit(&guards, bucket, "written to", &keys).await? {
-            None => batch,
-            Some(Permit::Guarded(guard)) => guard.check(batch, self.shared.clock.now())?,
-            Some(Permit::Broken(guard)) => guard.stamp(batch),
-        };
-        self.shared.inner.commit(bucket, batch).await
+        self.commit_checked(bucket, batch, None).await
     }
 
     // Not async: the engine's own future is handed on, as nothing stands between.

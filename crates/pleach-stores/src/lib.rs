@@ -4,14 +4,14 @@
 //! what a new version of the contract would do to those that are stored, and in which steps it comes into force.
 //!
 //! Start with [`Guarded`], an engine that refuses what breaks a contract, and with [`Contracts`], which has a runnable
-//! example: `plan` says what a contract would do, `apply` does it.
+//! example: `plan` says what a contract would do, `apply` does it. [`Service`] then reads and writes what is in force, with
+//! types.
 //!
 //! This crate speaks to an `Engine` and never knows which; doors and the library stand above it.
 
 mod apply;
-
+mod bind;
 mod binding;
-mod bindings;
 mod compiled;
 mod contracts;
 mod envelope;
@@ -19,21 +19,19 @@ mod error;
 mod glass;
 mod guard;
 mod guarded;
+mod kv;
 mod naming;
 mod place;
 mod plan;
 mod planner;
 mod reconcile;
 mod record;
-mod retention;
+mod service;
 mod subject;
 mod survey;
 mod system;
 
 pub use apply::ApplyOptions;
-mod kv;
-mod service;
-
 pub use binding::Binding;
 pub use compiled::{CompiledKeyspace, CompiledResource, Misfit};
 pub use contracts::{Applied, Contracts, LineageStatus, PlanSummary};

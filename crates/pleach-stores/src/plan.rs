@@ -103,6 +103,9 @@ pub struct PlanFinding {
     /// What it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
+    /// The digest of the older contract that it was found against, if that is not the one accepted last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<String>,
 }
 
 /// What the stored data says to a finding.
@@ -339,7 +342,25 @@ impl PlanFinding {
             fix: finding.fix.clone(),
             question: finding.question.clone(),
             answer: None,
+            against: finding.against.as_ref().map(ToString::to_string),
         }
+    }
+
+    /// Whether it can matter. What is different from an older contract than the last has been accepted before: only
+    /// values that are still as that one had them can stand against it.
+    pub(crate) fn may_matter(&self) -> bool {
+        let is_of_version = matches!(&self.subject, Subject::Kv { version: Some(_), .. });
+        self.against.is_none()
+            || match &self.question {
+                Some(Question::Refused | Question::KeyRefused | Question::Carries { .. }) => true,
+                Some(Question::Present) => is_of_version,
+                _ => false,
+            }
+    }
+
+    /// Whether it does, now that the stored data was asked.
+    pub(crate) fn matters(&self) -> bool {
+        self.against.is_none() || self.answer.as_ref().is_some_and(|answer| answer.count > 0)
     }
 
     /// The alias whose bucket it is about.

@@ -106,6 +106,7 @@ impl Contracts {
         findings.extend(places.iter().flat_map(|place| of_place(place, contract)));
         let began = shared.clock.elapsed();
         let scans = self.weigh(contract, &places, &mut findings, &options.watchers()).await?;
+        findings.retain(PlanFinding::matters);
         let took = shared.clock.elapsed().saturating_sub(began);
         findings.sort_by(|a, b| b.verdict.cmp(&a.verdict));
         let made = shared.clock.now();
@@ -141,21 +142,15 @@ impl Contracts {
         contract: &Contract,
         authority: Option<&Authority>,
     ) -> Result<Vec<PlanFinding>, AuthorityError> {
-        let Some(authority) = authority else { return Ok(Vec::new()) };
+        let Some(authority) = authority.filter(|authority| authority.digest != contract.digest().as_str())
+        else {
+            return Ok(Vec::new());
+        };
         let accepted = self.accepted(&authority.lineage).await?;
-        let mut findings: Vec<PlanFinding> = Vec::new();
-        let mut more = false;
-        for old in &accepted {
-            let diff = evolution::diff(old, contract);
-            more |= diff.more;
-            for finding in &diff.findings {
-                let finding = PlanFinding::of(finding);
-                if !findings.contains(&finding) {
-                    findings.push(finding);
-                }
-            }
-        }
-        if more {
+        let diff = evolution::diff_over(&accepted.iter().collect::<Vec<_>>(), contract);
+        let mut findings: Vec<PlanFinding> = diff.findings.iter().map(PlanFinding::of).collect();
+        findings.retain(PlanFinding::may_matter);
+        if diff.more {
             let message = "there are more differences than were listed";
             let aliases = contract.resources.kv.keys();
             findings
@@ -359,6 +354,7 @@ fn dangerous(code: &str, alias: &str, message: &str, fix: &str, question: Option
         reason: "what is there was kept under other rules".to_owned(),
         fix: fix.to_owned(),
         question,
+        against: None,
         answer: None,
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pleach_contract::{Contract, Validators};
 use pleach_engine::{Clock, Engine};
 
-use crate::Binding;
-use crate::kv::{KvError, KvStore, Resource};
+use crate::kv::{Ground, KvError, KvStore, Resource};
+use crate::{Binding, Contracts, Guarded};
 
 /// The resources of a contract, bound to the buckets where they are. A handle, cheap to clone.
 ///
@@ -64,7 +64,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Binds the resources of the contract that the code was written for, by alias, to the buckets of an engine.
+    /// Binds the resources of the contract that the code was written for, by alias, to buckets of an engine that no
+    /// contract owns. [`Service::bind`] is for those that one does.
     ///
     /// # Errors
     /// If the contract has no such resource, or one whose schemas cannot be compiled, which one that was read has not.
@@ -74,11 +75,30 @@ impl Service {
         contract: &Contract,
         bindings: impl IntoIterator<Item = (String, Binding)>,
     ) -> Result<Self, KvError> {
-        let validators = Validators::default();
+        Self::on(&Ground { engine, guarded: None, clock }, contract, bindings, &Validators::default())
+    }
+
+    /// Binds the resources of the contract that the code was written for, as the store has them: it must be the one in
+    /// force, or one accepted before whose values still are.
+    ///
+    /// # Errors
+    /// [`KvError::Authority`] if it is not, or what the engine could not do.
+    pub async fn bind(engine: &Guarded, contract: &Contract) -> Result<Self, KvError> {
+        let bindings = Contracts::of(engine).bind(contract).await?;
+        let (guarded, shared) = (engine.clone(), engine.shared());
+        let (engine, clock) = (Arc::new(guarded.clone()), Arc::clone(&shared.clock));
+        Self::on(&Ground { engine, guarded: Some(guarded), clock }, contract, bindings, &shared.validators)
+    }
+
+    fn on(
+        ground: &Ground,
+        contract: &Contract,
+        bindings: impl IntoIterator<Item = (String, Binding)>,
+        validators: &Validators,
+    ) -> Result<Self, KvError> {
         let mut resources = BTreeMap::new();
         for (alias, binding) in bindings {
-            let (engine, clock) = (Arc::clone(&engine), Arc::clone(&clock));
-            let resource = Resource::new(engine, clock, contract, &alias, binding, &validators)?;
+            let resource = Resource::new(ground.clone(), contract, &alias, binding, validators)?;
             resources.insert(alias, Arc::new(resource));
         }
         Ok(Self { resources: Arc::new(resources) })

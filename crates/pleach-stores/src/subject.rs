@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::compiled::{CompiledKeyspace, CompiledResource, Misfit};
 use crate::envelope::Envelope;
 use crate::guard::version_of;
+use crate::kv::Retaining;
 use crate::plan::Sample;
-use crate::retention;
 use crate::survey::Asked;
 
 /// A stored entry that is looked at: its value is parsed and judged at most once, whatever is asked about it.
@@ -201,13 +201,9 @@ impl<'e> Looked<'e> {
     fn passed_by(&self, resource: &KvResource, now: Timestamp) -> Option<String> {
         let keyspace = self.keyspace?;
         let retention = resource.keyspaces.get(keyspace.name()?)?.retention.as_ref()?;
-        let border = retention::border(retention, now)?;
-        let grammar = keyspace.grammar()?;
-        let at = grammar.named().position(|segment| segment.name() == Some(retention.segment.as_str()))?;
-        let values = grammar.read(self.entry.key.as_str()).ok()?;
-        let value = values.get(at)?;
-        retention::is_before(value, border)
-            .then(|| format!("{value} lies before {border}, where retention begins"))
+        let retaining = Retaining::of(keyspace, retention, now)?;
+        let passed = retaining.passed(self.entry.key.as_str())?;
+        Some(format!("{passed} lies before {}, where retention begins", retaining.border()))
     }
 }
 

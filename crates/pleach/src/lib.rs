@@ -40,7 +40,7 @@
 //! - [`Bucket::typed`] and [`codec`] store your own types under any key;
 //! - [`Bucket::cached`] keeps a bucket in memory, for reads that ask nobody;
 //! - [`Store::contracts`] has a contract say what the buckets are and what they take: `plan` shows what a new one would
-//!   do to what is stored, `apply` does it;
+//!   do to what is stored, `apply` does it; [`Store::service`] then reads and writes what is in force, with types;
 //! - [`migrate`] moves buckets to another store while they are in use;
 //! - [`blocking`] is all of it without async; the async form runs on any runtime;
 //! - [`cookbook`] has whole small programs.

@@ -7,7 +7,7 @@ use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
     MemoryEngine, Reads, SystemClock, Timestamp,
 };
-use pleach_stores::{Contracts, Guarded, Service};
+use pleach_stores::{Contracts, Guarded, KvError, Service};
 
 use crate::origin::Source;
 
@@ -115,15 +115,13 @@ impl Store {
         Contracts::of(&self.engine)
     }
 
-    /// The resources of a contract that is in force here, for the code that was written for it: see
-    /// [`Contracts::bind`] for which contracts can be.
+    /// The resources of the contract that the code was written for, with types: it must be in force here, or have been
+    /// and still be accepted.
     ///
     /// # Errors
-    /// If the contract is not in force and its programs cannot go on, or what the engine could not do.
-    pub async fn service(&self, contract: &Contract) -> Result<Service, Error> {
-        let bindings = self.contracts().bindings(contract).await?;
-        let engine: Arc<dyn Engine> = Arc::<Guarded>::clone(&self.engine);
-        Ok(Service::new(engine, Arc::clone(&self.clock), contract, bindings)?)
+    /// [`KvError::Authority`] if it is not, or what the engine could not do.
+    pub async fn service(&self, contract: &Contract) -> Result<Service, KvError> {
+        Service::bind(&self.engine, contract).await
     }
 
     /// The same store, past the guards of its contracts: what is done through it to a bucket that a contract owns is

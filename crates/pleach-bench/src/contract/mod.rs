@@ -1,4 +1,4 @@
-//! What contracts cost: how long it takes to decide what keys and values mean, to check them, and what a change does.
+//! What contracts cost: how long it takes to decide what keys and values mean, and what a change does.
 
 mod documents;
 mod keys;

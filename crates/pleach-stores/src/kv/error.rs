@@ -5,7 +5,7 @@ use pleach_engine::{
 
 use super::key::InvalidKey;
 use super::upgrade::BoxError;
-use crate::Misfit;
+use crate::{AuthorityError, Misfit};
 
 /// What went wrong with a typed resource, except a lost race, which is an outcome of its own: see [`KvWriteError`].
 #[derive(Debug, thiserror::Error)]
@@ -204,9 +204,21 @@ pub enum KvError {
         /// What is wrong with them.
         problems: Problems,
     },
+    /// The store does not have the contract that the code was written for.
+    #[error(transparent)]
+    Authority(Box<AuthorityError>),
     /// What the engine could not do.
     #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+impl From<AuthorityError> for KvError {
+    fn from(error: AuthorityError) -> Self {
+        match error {
+            AuthorityError::Engine(error) => Self::Engine(error),
+            other => Self::Authority(Box::new(other)),
+        }
+    }
 }
 
 impl KvError {
@@ -233,6 +245,7 @@ impl KvError {
             Self::Contended { .. } => ErrorKind::Unavailable,
             Self::Header(error) => error.kind(),
             Self::Bucket(error) => error.kind(),
+            Self::Authority(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
@@ -266,6 +279,7 @@ impl KvError {
             Self::OtherContract { .. } => "bind the service with that contract, or make the code anew",
             Self::Header(error) => error.help(),
             Self::Bucket(error) => error.help(),
+            Self::Authority(error) => error.help(),
             Self::Schemas { .. } => "check the contract: pleach contract check",
             Self::Engine(error) => error.help(),
         }

@@ -24,7 +24,7 @@ pub use key::{InvalidKey, KeyOf};
 pub use keyspace::Keyspace;
 pub use query::{QueryOptions, QueryPage, SCAN_LIMIT_DEFAULT};
 pub use read::{Old, Read, Typed};
-pub(crate) use resource::Resource;
+pub(crate) use resource::{Ground, Resource};
 pub use retention::{InvalidRetainCursor, RETAIN_DROPPED_MAX, RetainCursor, Retained, Retaining};
 pub use upgrade::{BoxError, UPGRADE_TRIES_MAX};
 pub use watch::{KvEvent, KvWatch, KvWatchOptions};

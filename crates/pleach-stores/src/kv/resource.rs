@@ -1,10 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pleach_contract::key::AccessPath;
-use pleach_contract::{Access, Contract, Digest, Keyspace as Declared, KvResource, Retention, Validators};
+use pleach_contract::{Access, Contract, Digest, Keyspace as Declared, Retention, Validators};
 use pleach_engine::{
     Batch, BucketName, Capabilities, Clock, Committed, Engine, Entry, Expectation, Expiry, Headers, Key,
     Operation, Timestamp,
@@ -13,15 +12,23 @@ use serde_json::Value;
 
 use super::error::{KvError, KvWriteError};
 use super::read::{Old, Read, Typed};
-use crate::{Binding, CompiledKeyspace, CompiledResource, Envelope, Misfit};
+use crate::{Binding, CompiledKeyspace, CompiledResource, Envelope, Guarded, Misfit};
 
 /// What a write was for, if someone said so.
 pub(super) type Trace = Option<Arc<str>>;
 
+/// What resources stand on.
+#[derive(Clone)]
+pub(crate) struct Ground {
+    pub(crate) engine: Arc<dyn Engine>,
+    /// The engine again, if it is one that checks what is written: then nothing is checked twice.
+    pub(crate) guarded: Option<Guarded>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
 /// A resource that is bound to its bucket: what all handles to it share.
 pub(crate) struct Resource {
-    engine: Arc<dyn Engine>,
-    clock: Arc<dyn Clock>,
+    ground: Ground,
     bucket: BucketName,
     unstamped_version: Option<String>,
     history: u64,
@@ -57,8 +64,7 @@ pub(super) fn trace(id: &str) -> Result<Trace, KvError> {
 
 impl Resource {
     pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        clock: Arc<dyn Clock>,
+        ground: Ground,
         contract: &Contract,
         alias: &str,
         binding: Binding,
@@ -73,13 +79,12 @@ impl Resource {
         let bucket = BucketName::parse(&binding.bucket).map_err(KvError::Bucket)?;
         let members = compiled.keyspaces().iter().map(|keyspace| {
             let declared = keyspace.name().and_then(|name| resource.keyspaces.get(name));
-            Member::new(keyspace, declared, resource, compiled.digest())
+            Member::new(keyspace, declared, compiled.digest())
         });
         let members = members.collect::<Result<_, _>>()?;
         let groups = resource.atomic.iter().map(|(name, group)| (name.clone(), group.members.clone()));
         Ok(Self {
-            engine,
-            clock,
+            ground,
             bucket,
             unstamped_version: binding.unstamped_version,
             history: resource.history,
@@ -102,15 +107,15 @@ impl Resource {
     }
 
     pub(super) fn engine(&self) -> &dyn Engine {
-        &*self.engine
+        &*self.ground.engine
     }
 
     pub(super) fn capabilities(&self) -> &Capabilities {
-        self.engine.capabilities()
+        self.ground.engine.capabilities()
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.ground.clock.now()
     }
 
     pub(super) fn keyspaces(&self) -> &[CompiledKeyspace] {
@@ -196,7 +201,11 @@ impl Resource {
     }
 
     pub(super) async fn commit(&self, batch: Batch) -> Result<Committed, KvWriteError> {
-        Ok(self.engine.commit(&self.bucket, batch).await?)
+        let committed = match &self.ground.guarded {
+            Some(guarded) => guarded.commit_checked(&self.bucket, batch, Some(self.digest())).await,
+            None => self.ground.engine.commit(&self.bucket, batch).await,
+        };
+        Ok(committed?)
     }
 
     /// Makes sure that some keyspaces may be written together.
@@ -263,16 +272,12 @@ impl Member {
     fn new(
         keyspace: &CompiledKeyspace,
         declared: Option<&Declared>,
-        resource: &KvResource,
         digest: &Digest,
     ) -> Result<Self, KvError> {
         let mut stamp = Headers::new();
         let (version, writer) = (keyspace.version().to_owned(), digest.to_string());
         Envelope { version, writer, trace: None }.write(&mut stamp)?;
-        // The bucket itself lets values live as long as the resource says.
-        let ttl = declared.map_or(0, |declared| declared.ttl_ms);
-        let own = ttl > 0 && ttl != resource.ttl_ms;
-        let expiry = if own { Expiry::After(Duration::from_millis(ttl)) } else { Expiry::Bucket };
+        let expiry = keyspace.ttl().map_or(Expiry::Bucket, Expiry::After);
         let accesses = declared.map(|declared| &declared.access).into_iter().flatten();
         let accesses =
             accesses.filter_map(|(name, access)| Some((name.clone(), AccessDeclared::of(access)?)));

@@ -61,9 +61,15 @@ impl<'g> Retaining<'g> {
         Some(Self { grammar, place, border })
     }
 
-    /// Whether it lets go of `key`; not if that is of another keyspace.
-    pub fn drops(&self, key: &str) -> bool {
-        self.grammar.read(key).is_ok_and(|values| values[self.place] < self.border)
+    /// The first time or date that is kept.
+    pub fn border(&self) -> &Value<'static> {
+        &self.border
+    }
+
+    /// The time or date of a key that it lets go of; none if that is kept, or of another keyspace.
+    pub fn passed<'k>(&self, key: &'k str) -> Option<Value<'k>> {
+        let values = self.grammar.read(key).ok()?;
+        values.into_iter().nth(self.place).filter(|time| *time < self.border)
     }
 }
 
@@ -126,7 +132,8 @@ impl Retaining<'_> {
         };
         let page = resource.engine().scan(resource.bucket(), query).await?;
         let keys: Vec<&Key> = page.entries.iter().map(|entry| &entry.key).collect();
-        let gone: Vec<&Key> = keys.iter().copied().filter(|key| self.drops(key.as_str())).collect();
+        let gone: Vec<&Key> =
+            keys.iter().copied().filter(|key| self.passed(key.as_str()).is_some()).collect();
         for chunk in gone.chunks(resource.capabilities().batch_operations_max.max(1)) {
             let batch: Batch = chunk.iter().map(|key| Operation::purge((*key).clone())).collect();
             resource.commit(batch).await.map_err(KvWriteError::without_conflict)?;

@@ -166,3 +166,21 @@ pub(crate) async fn what_was_decided_is_kept(given: Given) {
     let first = given.contracts.contract(&lineage(), &history[0].digest).await.unwrap();
     assert_eq!(first, notes(note()));
 }
+
+pub(crate) async fn code_is_bound_to_what_was_accepted(given: Given) {
+    let error = given.contracts.bind(&notes(note())).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::UnknownLineage { .. }), "{error:?}");
+    given.accept(&notes(note())).await;
+    assert_eq!(given.contracts.bind(&notes(note())).await.unwrap()["notes"].bucket, NOTES);
+    let error = given.contracts.bind(&notes(short_note())).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::NotAccepted { .. }), "{error:?}");
+    // While the next version is rolled out, the old one goes on.
+    let next = |accepted: serde_json::Value| {
+        notes_with(short_note(), json!({"version": "v2", "acceptedVersions": accepted}))
+    };
+    given.insist(&next(json!({"v1": {"schema": "Note"}}))).await;
+    assert_eq!(given.contracts.bind(&notes(note())).await.unwrap()["notes"].bucket, NOTES);
+    given.insist(&next(json!({}))).await;
+    let error = given.contracts.bind(&notes(note())).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::Outdated { .. }), "{error:?}");
+}

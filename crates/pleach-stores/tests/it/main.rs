@@ -72,7 +72,8 @@ on_both_engines! {
         a_rejected_plan_is_refused
         of_two_applies_at_once_one_wins
         a_drifted_bucket_is_configured_again
-        what_was_decided_is_kept;
+        what_was_decided_is_kept
+        code_is_bound_to_what_was_accepted;
     evolution:
         a_safe_change_needs_no_word
         a_scan_that_finds_nothing_is_safe

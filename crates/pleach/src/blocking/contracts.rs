@@ -1,8 +1,10 @@
+use std::collections::BTreeMap;
+
 use pleach_contract::{Contract, ContractId};
 use pleach_engine::BucketName;
 use pleach_stores::{
-    Applied, ApplyOptions, AuthorityError, Decision, GlassAct, LineageStatus, Owner, Plan, PlanOptions,
-    PlanStatus,
+    Applied, ApplyOptions, AuthorityError, Binding, Decision, GlassAct, LineageStatus, Owner, Plan,
+    PlanOptions, PlanStatus,
 };
 
 use super::block_on;
@@ -27,6 +29,11 @@ impl Contracts {
     /// See [`Contracts::resume`](pleach_stores::Contracts::resume).
     pub fn resume(&self, lineage: &ContractId) -> Result<Option<Applied>, AuthorityError> {
         block_on(self.contracts.resume(lineage))
+    }
+
+    /// See [`Contracts::bind`](pleach_stores::Contracts::bind).
+    pub fn bind(&self, contract: &Contract) -> Result<BTreeMap<String, Binding>, AuthorityError> {
+        block_on(self.contracts.bind(contract))
     }
 
     /// See [`Contracts::planned`](pleach_stores::Contracts::planned).

@@ -6,6 +6,7 @@ mod blocking;
 mod bucket;
 mod cache;
 mod consumer;
+mod contracts;
 #[cfg(all(feature = "embedded", feature = "nats"))]
 mod engines;
 mod frail;
@@ -110,6 +111,11 @@ on_every_engine! {
         projections_can_be_chained
         a_target_belongs_to_one_projection
         a_projection_lets_go_of_the_feed_behind_it;
+    contracts:
+        a_contract_guards_its_buckets
+        a_dangerous_contract_is_stopped_by_its_plan
+        of_two_plans_the_second_to_be_applied_has_moved
+        a_service_reads_and_writes_with_types;
     typed:
         typed_values_survive
         typed_keys_survive_in_order
@@ -199,6 +205,11 @@ on_nats! {
         projections_can_be_chained
         a_target_belongs_to_one_projection
         a_projection_lets_go_of_the_feed_behind_it;
+    contracts:
+        a_contract_guards_its_buckets
+        a_dangerous_contract_is_stopped_by_its_plan
+        of_two_plans_the_second_to_be_applied_has_moved
+        a_service_reads_and_writes_with_types;
     typed:
         typed_values_survive
         typed_keys_survive_in_order

@@ -2,6 +2,7 @@
 
 mod batches;
 mod given;
+mod guarded;
 mod queries;
 mod reads;
 mod retention;

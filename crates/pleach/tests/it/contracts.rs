@@ -1,0 +1,115 @@
+//! Contracts through a store, on every engine. What they do in detail is tested in `pleach-stores`.
+
+use pleach::contract::evolution::Verdict;
+use pleach::contract::{Contract, ContractId, Notation};
+use pleach::stores::{
+    Applied, ApplyOptions, AuthorityError, KvError, KvEvent, KvWriteError, PlanOptions, QueryOptions, Read,
+    SYSTEM_BUCKET,
+};
+use pleach::{EngineError, Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+
+use crate::given::Given;
+
+/// Notes whose texts have up to so many characters.
+fn notes(length: u64) -> Contract {
+    let text = format!(
+        r#"
+format: pleach.contract.v1
+id: acme.notes@v1
+kind: app
+displayName: Notes
+description: Notes of people
+schemas:
+  Note: {{type: object, properties: {{text: {{type: string, maxLength: {length}}}}}, required: [text]}}
+resources:
+  kv:
+    notes: {{purpose: All notes, schema: {{schema: Note}}, history: 2}}
+"#
+    );
+    Contract::parse(text.as_bytes(), Notation::Yaml).unwrap().contract
+}
+
+async fn accepted(given: &Given, contract: &Contract) -> Applied {
+    let contracts = given.store.contracts();
+    let plan = contracts.plan(contract, PlanOptions::default()).await.unwrap();
+    contracts.apply(&plan, ApplyOptions::by("ann")).await.unwrap()
+}
+
+pub(crate) async fn a_contract_guards_its_buckets(given: Given) {
+    let applied = accepted(&given, &notes(100)).await;
+    let notes = given.store.bucket(&applied.bindings["notes"].bucket).await.unwrap();
+    notes.put("one", r#"{"text": "hello"}"#).await.unwrap();
+    let error = notes.put("one", "hello").await.unwrap_err();
+    assert!(matches!(error, Error::Engine(EngineError::BrokenContract { .. })), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let system = given.store.bucket(SYSTEM_BUCKET).await.unwrap();
+    assert!(system.put("store", "{}").await.is_err());
+    assert!(given.store.delete_bucket(notes.name()).await.is_err());
+    // Past the guards, on record.
+    let glass = given.store.break_glass("ann", "a test").unwrap();
+    glass.bucket(notes.name()).await.unwrap().put("one", "hello").await.unwrap();
+    assert_eq!(given.store.contracts().broken_glass().await.unwrap().len(), 1);
+}
+
+pub(crate) async fn a_dangerous_contract_is_stopped_by_its_plan(given: Given) {
+    let applied = accepted(&given, &notes(100)).await;
+    let bucket = given.store.bucket(&applied.bindings["notes"].bucket).await.unwrap();
+    for number in 0..20 {
+        let text = "x".repeat(number);
+        bucket.put(format!("n{number}"), format!(r#"{{"text": "{text}"}}"#)).await.unwrap();
+    }
+    let contracts = given.store.contracts();
+    let plan = contracts.plan(&notes(9), PlanOptions::default()).await.unwrap();
+    assert_eq!(plan.verdict(), Verdict::Dangerous);
+    assert_eq!(plan.dangers().next().unwrap().answer.as_ref().unwrap().count, 10);
+    let error = contracts.apply(&plan, ApplyOptions::by("ann")).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::Unacknowledged { .. }), "{error:?}");
+    for number in 10..20 {
+        bucket.put(format!("n{number}"), r#"{"text": "cut"}"#).await.unwrap();
+    }
+    assert_eq!(accepted(&given, &notes(9)).await.version, 2);
+    assert!(bucket.put("n0", r#"{"text": "much too long"}"#).await.is_err());
+}
+
+pub(crate) async fn of_two_plans_the_second_to_be_applied_has_moved(given: Given) {
+    let contracts = given.store.contracts();
+    let mut plans = Vec::new();
+    for length in [5, 6] {
+        plans.push(contracts.plan(&notes(length), PlanOptions::default()).await.unwrap());
+    }
+    contracts.apply(&plans[0], ApplyOptions::by("ann")).await.unwrap();
+    let error = contracts.apply(&plans[1], ApplyOptions::by("bob")).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::Moved { .. }), "{error:?}");
+    let lineage = ContractId::parse("acme.notes@v1").unwrap();
+    let status = contracts.status(&lineage).await.unwrap().unwrap();
+    assert_eq!((status.authority.version, status.is_unfinished), (1, false));
+}
+
+pub(crate) async fn a_service_reads_and_writes_with_types(given: Given) {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Note {
+        text: String,
+    }
+    let error = given.store.service(&notes(10)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    accepted(&given, &notes(10)).await;
+    let store = given.store.service(&notes(10)).await.unwrap().kv("notes").unwrap();
+    let notes = store.traced("test").unwrap().entries::<Note>().unwrap();
+    let mut watch = notes.watch().await.unwrap();
+    let first = notes.create("one", &Note { text: "hello".into() }).await.unwrap();
+    let Some(Read::Current(note)) = notes.get("one").await.unwrap() else { panic!("it is current") };
+    assert_eq!((note.value.text.as_str(), note.revision), ("hello", first));
+    let envelope = note.envelope().unwrap();
+    assert_eq!((envelope.version.as_str(), envelope.trace.as_deref()), ("v1", Some("test")));
+    assert_eq!(envelope.writer, store.digest().to_string());
+    let Some(KvEvent::Value { read, .. }) = watch.next().await.unwrap() else { panic!("a value was put") };
+    assert_eq!(read.revision(), first);
+    let refused = notes.update("one", &Note { text: "much too long".into() }, first).await.unwrap_err();
+    assert!(matches!(refused, KvWriteError::Failed(KvError::Refused { .. })), "{refused:?}");
+    notes.update("one", &Note { text: "hi".into() }, first).await.unwrap();
+    let lost = notes.delete_seen("one", first).await.unwrap_err();
+    assert!(matches!(lost, KvWriteError::Conflict(_)), "{lost:?}");
+    let page = notes.scan(QueryOptions::default()).await.unwrap();
+    assert_eq!(page.entries.len(), 1);
+}
