@@ -4,6 +4,7 @@ mod check;
 mod digest;
 pub(crate) mod explain_key;
 mod fmt;
+mod members;
 mod new;
 mod report;
 mod schema;
