@@ -1,5 +1,5 @@
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, Lit, Meta, Result, Type};
 
@@ -274,7 +274,7 @@ fn documentation(attributes: &[Attribute]) -> Option<String> {
 /// `map` as `Map`: the word of the document as the variant of its enum.
 fn variant(word: &str) -> Ident {
     let (first, rest) = word.split_at(word.len().min(1));
-    format_ident!("{}{rest}", first.to_uppercase())
+    Ident::new(&format!("{}{rest}", first.to_uppercase()), Span::call_site())
 }
 
 fn same(one: &Type, other: &Type) -> bool {
@@ -301,6 +301,6 @@ impl Collected {
     }
 
     fn end(self) -> Error {
-        self.0.unwrap_or_else(|| Error::new(proc_macro2::Span::call_site(), "the derive found a problem"))
+        self.0.unwrap_or_else(|| Error::new(Span::call_site(), "the derive found a problem"))
     }
 }
