@@ -9,7 +9,7 @@ use crate::setting::Setting;
 use crate::vocabulary::{Form, Known, Vocabulary};
 
 /// What an attribute says, by the names of the document.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Said(Vec<(String, Setting)>);
 
 impl Said {

@@ -3,7 +3,7 @@ use quote::quote;
 use syn::Type;
 
 /// A part of the document as an attribute says it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Setting {
     Text(String),
     Number(u64),
