@@ -290,7 +290,8 @@ fn what_cannot_be_read_is_told_with_its_path_as_far_as_it_is_known() {
     let yaml = Notation::Yaml;
     assert_eq!(told("a:\n  b: 1\n  b: 2\n", yaml), at(Code::TextDuplicate, "/a/b", 3, 3));
     assert_eq!(told("a:\n  - 0\n  - .nan\n", yaml), at(Code::TextNumber, "/a/1", 3, 5));
-    assert_eq!(told("a:\n  b: *c\n", yaml), at(Code::TextAlias, "/a/b", 2, 6));
+    assert_eq!(told("a:\n  b: *c\n", yaml), at(Code::TextSyntax, "/a/b", 2, 6));
+    assert_eq!(told("a:\n  b: !!str 1\n", yaml).1, "/a/b");
     let deep = format!("{{\"a\": {}", "[".repeat(100));
     let path = format!("/a{}", "/0".repeat(DOCUMENT_DEPTH_MAX));
     assert_eq!(told(&deep, json), at(Code::TextDepth, &path, 1, 7 + DOCUMENT_DEPTH_MAX));

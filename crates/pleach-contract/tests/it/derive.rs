@@ -15,7 +15,7 @@ const CASES: &str = include_str!("../../testdata/cases.yaml");
 struct Case {
     #[schemars(schema_with = "status")]
     status: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     due_at: Option<String>,
 }
