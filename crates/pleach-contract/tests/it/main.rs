@@ -1,4 +1,5 @@
 //! Contracts from outside: from Rust types, and from whoever means harm.
+#![allow(clippy::unwrap_used, reason = "all of this is a test, its helpers too")]
 
 mod bad_input;
 mod derive;
