@@ -3,7 +3,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::document::{Contract, ContractKind, FORMAT, Parsed, StoreKind};
-use crate::problem::Problems;
+use crate::problem::{Code, Problem, Problems};
+use crate::schema::Validators;
+use crate::text::child;
 
 /// Makes a contract in Rust: schemas come from types, everything else is said. [`ContractBuilder::build`] reads the
 /// document that comes of it like any other, so both ways give the same contract and the same problems.
@@ -33,6 +35,8 @@ pub struct ContractBuilder {
     schemas: Map<String, Value>,
     state: Map<String, Value>,
     kv: Map<String, Value>,
+    /// What the document cannot show, as of two things of one name it has only the last.
+    problems: Problems,
 }
 
 impl ContractBuilder {
@@ -43,7 +47,7 @@ impl ContractBuilder {
         head.insert("format".into(), FORMAT.into());
         head.insert("id".into(), id.into());
         head.insert("kind".into(), json!(kind));
-        Self { head, schemas: Map::new(), state: Map::new(), kv: Map::new() }
+        Self { head, schemas: Map::new(), state: Map::new(), kv: Map::new(), problems: Problems::default() }
     }
 
     /// Says what it is called and what it is for.
@@ -54,16 +58,25 @@ impl ContractBuilder {
         self
     }
 
-    /// Adds the schema of a type under the type's name.
+    /// Says anything else that people should know, as Markdown.
     #[must_use]
-    pub fn schema<T: JsonSchema>(self) -> Self {
-        let name = T::schema_name().into_owned();
-        self.schema_value(&name, schema_of::<T>())
+    pub fn docs(mut self, docs: &str) -> Self {
+        self.head.insert("docs".into(), docs.into());
+        self
     }
 
-    /// Adds a schema under a name.
+    /// Adds the schema of a type under the type's name; doing so again changes nothing.
+    #[must_use]
+    pub fn schema<T: JsonSchema>(self) -> Self {
+        self.schema_value(&schema_name::<T>(), schema_of::<T>())
+    }
+
+    /// Adds a schema under a name. Another schema of that name is a problem that [`ContractBuilder::build`] tells.
     #[must_use]
     pub fn schema_value(mut self, name: &str, schema: Value) -> Self {
+        if self.schemas.get(name).is_some_and(|other| *other != schema) {
+            self.clash("/schemas", name, "rename one of the types, as by `#[schemars(rename = \"…\")]`");
+        }
         self.schemas.insert(name.into(), schema);
         self
     }
@@ -72,7 +85,9 @@ impl ContractBuilder {
     #[must_use]
     pub fn state(mut self, name: &str, kind: StoreKind, schema: &str, more: Value) -> Self {
         let store = with(json!({"kind": kind, "schema": {"schema": schema}}), more);
-        self.state.insert(name.into(), store);
+        if self.state.insert(name.into(), store).is_some() {
+            self.clash("/state", name, "give each its own name");
+        }
         self
     }
 
@@ -80,8 +95,15 @@ impl ContractBuilder {
     #[must_use]
     pub fn kv(mut self, alias: &str, purpose: &str, schema: &str, more: Value) -> Self {
         let resource = with(json!({"purpose": purpose, "schema": {"schema": schema}}), more);
-        self.kv.insert(alias.into(), resource);
+        if self.kv.insert(alias.into(), resource).is_some() {
+            self.clash("/resources/kv", alias, "give each its own alias");
+        }
         self
+    }
+
+    fn clash(&mut self, path: &str, name: &str, fix: &str) {
+        let message = format!("there are two different things of the name `{name}`");
+        self.problems.push(Problem::new(Code::NameClash, child(path, name), message, fix));
     }
 
     /// The document as it was said, without defaults.
@@ -100,8 +122,14 @@ impl ContractBuilder {
     ///
     /// Everything that is wrong with it.
     pub fn build(&self) -> Result<Parsed, Problems> {
-        Contract::from_value(&self.document())
+        Contract::of_value(&self.document(), self.problems.clone(), &Validators::default())
     }
+}
+
+/// The name that the schema of a type has in a contract.
+#[must_use]
+pub fn schema_name<T: JsonSchema>() -> String {
+    T::schema_name().into_owned()
 }
 
 /// The schema of a type, as a contract has it: without a title and without naming its draft.

@@ -4,7 +4,7 @@
 //! values are refused, what an index holds, what may be deleted and rebuilt. So a contract is read strictly. Begin
 //! with [`Contract::parse`], which takes JSON or YAML and reports every problem at once, each with a stable code, a
 //! place and a fix; [`Contract::digest`] then says in one word which contract it is, however it was written down.
-//! [`ContractBuilder`] makes the same document from Rust types. [`Validators`] checks values.
+//! `#[derive(Contract)]` and [`ContractBuilder`] make the same document from Rust types. [`Validators`] checks values.
 //!
 //! ```
 //! use pleach_contract::{Contract, Notation};
@@ -32,6 +32,9 @@
 mod builder;
 mod canonical;
 pub mod codegen;
+#[cfg(feature = "derive")]
+#[doc(hidden)]
+pub mod derive_support;
 mod document;
 pub mod evolution;
 mod format_schema;
@@ -39,8 +42,9 @@ pub mod key;
 mod problem;
 mod schema;
 mod text;
+mod types;
 
-pub use builder::{ContractBuilder, schema_of};
+pub use builder::{ContractBuilder, schema_name, schema_of};
 pub use canonical::{Digest, canonical};
 pub use document::{
     Access, AtomicGroup, Condition, Contract, ContractId, ContractKind, Counter, FORMAT, HISTORY_MAX, Index,
@@ -55,6 +59,88 @@ pub use schema::{
     VIOLATIONS_MAX, Validators, Violation, WORK_MAX,
 };
 pub use text::{
-    DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, NUMBER_CHARS_MAX, Notation, Places,
-    format_text,
+    DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, DOCUMENT_PATHS_BYTES_MAX, NUMBER_CHARS_MAX,
+    Notation, Places, format_text,
 };
+pub use types::{ContractType, ResourceType};
+
+/// Makes a struct stand for a contract: each field is a state store, a KV resource of values of one type, or a struct with a
+/// resource of its own. Schemas come from the types of the fields, descriptions from their comments.
+///
+/// ```
+/// use pleach_contract::{Contract, ContractType, Resource};
+/// use schemars::JsonSchema;
+///
+/// /// Notes that follow their author.
+/// #[derive(Contract)]
+/// #[contract(id = "acme.notes@v1", kind = "app", name = "Notes")]
+/// struct Notes {
+///     /// What is not finished yet.
+///     #[state(kind = "map", version = "v2", accepts(v1 = DraftV1))]
+///     drafts: Draft,
+///     #[kv(purpose = "Who did what", history = 5, tier = "presence")]
+///     activity: Activity,
+///     #[resource]
+///     notes: NoteKeys,
+/// }
+///
+/// #[derive(Resource)]
+/// #[resource(purpose = "Notes by author", schema = Draft, atomic(publish = ["note", "recent"]))]
+/// struct NoteKeys {
+///     #[keyspace(key = "note.{author}.{id:ulid}", access(by_author(given = ["author"])))]
+///     note: Draft,
+///     /// What changed last.
+///     #[index(of = "note", key = "recent.{author}.{at:time}.{id:ulid}", values(at = "/changedAt"))]
+///     recent: (),
+/// }
+///
+/// #[derive(JsonSchema)]
+/// struct DraftV1 {
+///     title: String,
+/// }
+///
+/// #[derive(JsonSchema)]
+/// #[serde(rename_all = "camelCase")]
+/// struct Draft {
+///     title: String,
+///     changed_at: String,
+/// }
+///
+/// #[derive(JsonSchema)]
+/// struct Activity {
+///     what: String,
+/// }
+///
+/// let contract = Notes::contract().expect("it has no problems").contract;
+/// assert_eq!(contract.description, "Notes that follow their author.");
+/// assert_eq!(contract.state["drafts"].accepted_versions["v1"].schema, "DraftV1");
+/// assert_eq!(contract.resources.kv["notes"].keyspaces["note"].access["by_author"].given, ["author"]);
+/// ```
+///
+/// | attribute | takes |
+/// |---|---|
+/// | `#[contract]` | `id`, `kind`, `name`; `description`, unless the struct has a comment; `docs` |
+/// | `#[state]` | `kind`; `version`, `accepts(v1 = Type)` |
+/// | `#[kv]` | `purpose`; `version`, `accepts(…)`, `required`, `history`, `tier`, `ttl_ms`, `max_value_bytes` |
+/// | `#[resource]` | nothing: the type of the field derives [`Resource`](macro@Resource) |
+///
+/// Those of fields take a `name` as well, where the document has another than Rust. The document is that of a [`ContractBuilder`],
+/// and is checked when it is built.
+#[cfg(feature = "derive")]
+pub use pleach_contract_derive::Contract;
+
+/// Makes a struct stand for a KV resource: each field is a keyspace, an index, a relationship or a counter. There is an example
+/// at [`Contract`](macro@Contract).
+///
+/// | attribute | takes |
+/// |---|---|
+/// | `#[resource]` | what `#[kv]` takes; `schema = Type`, `atomic(group = ["member", "member"])` |
+/// | `#[keyspace]` | `key`; `version`, `accepts(…)`, `role`, `from = ["keyspace"]`, `tier`, `ttl_ms`, `retention(segment, bucket, keep)`, `access(name(given = ["segment"], range, limit))` |
+/// | `#[index]` | `of`, `key`; `values(segment = "/pointer")`, `unique`, `max_lag_ms` |
+/// | `#[relationship]` | `from`, `to`, `forward`, `reverse`; `on_delete` |
+/// | `#[counter]` | `of`, `key`; `when(pointer, equals)`, `shards` |
+///
+/// The type of a keyspace is that of its values; where it is the `schema` of the resource, the keyspace has the versions of the
+/// resource, too. All others are of the type `()`.
+#[cfg(feature = "derive")]
+pub use pleach_contract_derive::Resource;

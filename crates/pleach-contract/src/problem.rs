@@ -45,6 +45,7 @@ codes! {
     TextSyntax Error "text.syntax" "The text is not JSON, or not YAML.",
     TextDepth Error "text.depth" "Something is nested deeper than `DOCUMENT_DEPTH_MAX`.",
     TextNodes Error "text.nodes" "The document has more than `DOCUMENT_NODES_MAX` values.",
+    TextPaths Error "text.paths" "The paths of all values have more than `DOCUMENT_PATHS_BYTES_MAX` bytes together.",
     TextDuplicate Error "text.duplicate" "An object has two fields of one name.",
     TextNumber Error "text.number" "A number is out of range, negative zero, or not finite.",
     TextAlias Error "text.alias" "YAML anchors, aliases, tags and further documents are not taken.",
@@ -201,6 +202,14 @@ impl Problems {
         }
         self.list.sort_by_key(|problem| (problem.code == Code::ProblemsMore, problem.position));
         self
+    }
+}
+
+impl FromIterator<Problem> for Problems {
+    fn from_iter<I: IntoIterator<Item = Problem>>(problems: I) -> Self {
+        let mut all = Self::default();
+        problems.into_iter().for_each(|problem| all.push(problem));
+        all
     }
 }
 

@@ -5,7 +5,8 @@ use crate::metadata::Metadata;
 /// down only: an engine never sees what is built on it, and a door sees the library, not an engine.
 const ALLOWED: [(&str, &[&str]); 10] = [
     ("pleach-engine", &[]),
-    ("pleach-contract", &["pleach-engine"]),
+    ("pleach-contract", &["pleach-contract-derive", "pleach-engine"]),
+    ("pleach-contract-derive", &[]),
     ("pleach-embedded", &["pleach-engine"]),
     ("pleach-nats", &["pleach-engine", "pleach-nats-testing"]),
     ("pleach-nats-testing", &[]),

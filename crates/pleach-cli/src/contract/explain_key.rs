@@ -1,7 +1,12 @@
-use clap::Args;
-use pleach_contract::key::{Explanation, Grammar, GrammarError, Part, Problem as KeyProblem};
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, Args};
+use pleach_contract::key::{Explanation, Grammar, Part, Problem as KeyProblem};
 use serde::Serialize;
 
+use super::digest::refused;
+use super::members::{Member, members};
+use super::source::Source;
 use crate::app::App;
 use crate::failure::Problem;
 use crate::output::Output;
@@ -12,16 +17,26 @@ use crate::text::counted;
 /// Shows what a key says, part by part
 #[derive(Args, Debug)]
 #[command(
-    after_help = "A key that does not fit is refused with the segment at fault. docs/keys.md describes grammars.\n\n\
+    group(ArgGroup::new("by").required(true).args(["grammar", "contract"])),
+    after_help = "A key that does not fit is refused with the segment at fault; of a contract, with that of the nearest keyspace.\n\
+                  docs/keys.md describes grammars.\n\n\
                   Examples:\n  \
                   pleach contract explain-key --grammar 'order.{day:date}.{n:uint(4)}' order.20260705.0042\n  \
-                  pleach contract explain-key --grammar 't.{tenant}.case.{case:ulid}' \\\n    \
-                  t.acme.case.01ARZ3NDEKTSV4RRFFQ69G5FAV"
+                  pleach contract explain-key --contract contract.yaml t.acme.case.01ARZ3NDEKTSV4RRFFQ69G5FAV\n  \
+                  pleach contract explain-key --contract contract.yaml --resource cases t.acme.count.open"
 )]
 pub(crate) struct ExplainKeyArgs {
     /// The grammar to read it by, such as 't.{tenant}.order.{at:time}.{id:ulid}'
     #[arg(long, value_name = "GRAMMAR")]
-    grammar: String,
+    grammar: Option<String>,
+
+    /// The contract that says what keys look like, or `-` for stdin
+    #[arg(long, value_name = "FILE")]
+    contract: Option<PathBuf>,
+
+    /// The one resource of the contract to look at
+    #[arg(long, value_name = "ALIAS", requires = "contract", conflicts_with = "grammar")]
+    resource: Option<String>,
 
     /// The key
     key: String,
@@ -31,6 +46,9 @@ pub(crate) struct ExplainKeyArgs {
 #[derive(Serialize)]
 struct Explained<'a> {
     v: u64,
+    /// What the key is of, if a contract says it.
+    #[serde(flatten)]
+    member: Option<&'a Member>,
     #[serde(flatten)]
     explanation: &'a Explanation,
 }
@@ -48,29 +66,60 @@ struct Found<'a> {
 
 impl ExplainKeyArgs {
     pub(crate) fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let grammar = match self.grammar() {
-            Ok(grammar) => grammar,
-            Err(error) => {
-                return Err(refuse(&mut app.output, "the grammar", &self.grammar, &error.problems)?.into());
-            }
-        };
-        let explanation = match grammar.explain(&self.key) {
-            Ok(explanation) => explanation,
-            Err(problem) => return Err(refuse(&mut app.output, "the key", &self.key, &[problem])?.into()),
-        };
-        if app.output.is_json() {
-            return app.output.object(&Explained { v: JSON_VERSION, explanation: &explanation });
+        match (&self.grammar, &self.contract) {
+            (Some(grammar), _) => self.by_grammar(grammar, &mut app.output),
+            (None, Some(contract)) => self.by_contract(contract, &mut app.output),
+            (None, None) => Err(Problem::invalid("give a grammar or a contract to read the key by").into()),
         }
-        print(&explanation, &mut app.output)
     }
 
-    /// The grammar that the key is read by: the one place to look it up in a contract instead.
-    fn grammar(&self) -> Result<Grammar, GrammarError> {
-        Grammar::parse(&self.grammar)
+    fn by_grammar(&self, text: &str, output: &mut Output) -> anyhow::Result<()> {
+        let grammar = match Grammar::parse(text) {
+            Ok(grammar) => grammar,
+            Err(error) => return Err(refuse(output, "the grammar", text, &error.problems)?.into()),
+        };
+        match grammar.explain(&self.key) {
+            Ok(explanation) => print(None, &explanation, output),
+            Err(problem) => Err(refuse(output, "the key", &self.key, &[problem])?.into()),
+        }
+    }
+
+    fn by_contract(&self, path: &Path, output: &mut Output) -> anyhow::Result<()> {
+        let source = Source::read(path)?;
+        let contract = source.parse().map_err(|problems| refused(&source, &problems))?.contract;
+        let members = members(&contract, self.resource.as_deref(), &source.name)?;
+        let mut nearest: Option<(&Member, KeyProblem)> = None;
+        let mut is_found = false;
+        for (member, grammar) in &members {
+            match grammar.explain(&self.key) {
+                // Those of one resource never share a key; those of two may.
+                Ok(explanation) => {
+                    print(Some(member), &explanation, output)?;
+                    is_found = true;
+                }
+                Err(problem) if nearest.as_ref().is_none_or(|(_, other)| problem.at > other.at) => {
+                    nearest = Some((member, problem));
+                }
+                Err(_) => {}
+            }
+        }
+        match nearest {
+            Some((member, problem)) if !is_found => {
+                let what = format!("no keys of {} are like this; for {member}, the nearest, it", source.name);
+                Err(refuse(output, &what, &self.key, &[problem])?.into())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-fn print(explanation: &Explanation, output: &mut Output) -> anyhow::Result<()> {
+fn print(member: Option<&Member>, explanation: &Explanation, output: &mut Output) -> anyhow::Result<()> {
+    if output.is_json() {
+        return output.object(&Explained { v: JSON_VERSION, member, explanation });
+    }
+    if let Some(member) = member {
+        output.line(format_args!("a key of {member}: {}", explanation.grammar))?;
+    }
     let columns = ["TEXT", "SEGMENT", "TYPE", "VALUE", ""].map(Column::Left);
     let columns: Vec<Column> = std::iter::once(Column::Right("AT")).chain(columns).collect();
     let mut table = Table::new(columns);

@@ -9,6 +9,7 @@ pub(crate) mod explain_key;
 mod fmt;
 mod history;
 mod judged;
+mod members;
 mod new;
 mod plan;
 mod report;

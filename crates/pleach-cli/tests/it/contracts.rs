@@ -3,6 +3,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::given::{Given, given_nothing, json_lines};
+use crate::terminal::Terminal;
 
 /// A contract with five errors of different kinds; that a schema is unused follows from one of them.
 pub(crate) const BROKEN: &str = "\
@@ -73,6 +74,46 @@ fn a_new_contract_can_be_used_as_it_is() {
         assert!(laid_out.contains(comment.trim()), "{comment} is not in\n{laid_out}");
     }
     assert_eq!(given.json(&["contract", "check", "contract.yaml"])[0]["digest"], checked[0]["digest"]);
+}
+
+#[test]
+fn what_a_new_contract_needs_is_asked_for_on_a_terminal() {
+    let given = given_nothing();
+    let answers = "acme.mail@v2\napp\nPost\nMail that waits\nletters\n";
+    let (asked, code) = Terminal::open().run(given.command(&["contract", "new"]), answers);
+    assert_eq!(code, 0, "{asked}");
+    for question in [
+        "id, such as acme.notes@v1 [acme.notes@v1]: ",
+        "kind: service, app, device or agent [service]: ",
+        "name for people [Mail]: ",
+        "what it is for, in a sentence [What Post keeps]: ",
+        "alias of its first bucket [entries]: ",
+    ] {
+        assert!(asked.contains(question), "{question:?} is not in {asked:?}");
+    }
+    let text = fs::read_to_string(given.path().join("contract.yaml")).unwrap();
+    for said in
+        ["id: acme.mail@v2", "kind: app", "displayName: Post", "description: Mail that waits", "letters:"]
+    {
+        assert!(text.contains(said), "{said:?} is not in {text}");
+    }
+}
+
+#[test]
+fn an_empty_answer_is_the_default_and_what_is_given_is_not_asked_for() {
+    let given = given_nothing();
+    let (asked, code) = Terminal::open()
+        .run(given.command(&["contract", "new", "acme.mail@v1", "--kind", "app", "--kv", "letters"]), "\n\n");
+    assert_eq!(code, 0, "{asked}");
+    assert!(!asked.contains("id, such as") && !asked.contains("alias of"), "{asked:?}");
+    let text = fs::read_to_string(given.path().join("contract.yaml")).unwrap();
+    for said in ["displayName: Mail", "description: What Mail keeps"] {
+        assert!(text.contains(said), "{said:?} is not in {text}");
+    }
+    let (asked, code) =
+        Terminal::open().run(given.command(&["contract", "new", "-o", "x.yaml"]), "Mail\n\n\n\n\n");
+    assert_eq!(code, 2, "{asked}");
+    assert!(asked.contains("`Mail` is not the id of a contract") && !given.has("x.yaml"), "{asked:?}");
 }
 
 #[test]

@@ -145,6 +145,34 @@ fn keys_are_explained_as_they_were() {
 }
 
 #[test]
+fn keys_are_explained_by_a_contract_as_they_were() {
+    let given = given_contracts();
+    given.file("cases.yaml", include_str!("../../../pleach-contract/testdata/cases.yaml"));
+    let case = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let mut transcript = String::new();
+    for command in [
+        &format!("contract explain-key --contract cases.yaml t.acme.case.{case}.current"),
+        &format!("contract explain-key --contract cases.yaml t.acme.party_case.{case}.{case}"),
+        "contract explain-key --contract cases.yaml --resource cases t.acme.count.open",
+        &format!("--json contract explain-key --contract cases.yaml t.acme.party.{case}"),
+        &format!("contract explain-key --contract cases.yaml t.acme.case.{case}.event.20260705.{case}"),
+        "contract explain-key --contract cases.yaml t.acme.parties.7",
+        "--json contract explain-key --contract cases.yaml t.acme.party.7",
+        "contract explain-key --contract cases.yaml --resource case t.acme.count.open",
+        "contract explain-key --contract cases.yaml --resource sessions t.acme.count.open",
+        "contract explain-key --contract broken.yaml a",
+        "contract explain-key --contract gone.yaml a",
+        "contract explain-key a",
+        "contract explain-key --contract cases.yaml --grammar a a",
+    ] {
+        let run = given.run(&command.split(' ').collect::<Vec<_>>());
+        transcript +=
+            &format!("$ pleach {command}\n{}{}[exit code {}]\n\n", run.text(), run.stderr, run.code);
+    }
+    check("explain-key-contract", &transcript);
+}
+
+#[test]
 fn figures_are_shown_as_they_were() {
     let given = given("put k 1");
     let _lock = given_figures(&given, 4711);
@@ -204,8 +232,8 @@ fn every_golden_file_is_of_a_command_that_exists() {
     for entry in fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let Some(command) = name.strip_prefix("help").and_then(|rest| rest.strip_suffix(".txt")) else {
-            let others = ["errors.txt", "explain-key.txt", "status.txt", "doctor.txt", "contract.txt"];
-            assert!(others.contains(&&*name), "{name}");
+            let others = ["errors", "explain-key", "explain-key-contract", "status", "doctor", "contract"];
+            assert!(others.iter().any(|other| name == format!("{other}.txt")), "{name}");
             continue;
         };
         if !["-exit-codes", "-stores"].contains(&command) {

@@ -19,5 +19,6 @@ mod output;
 mod processes;
 mod readme;
 mod same;
+mod terminal;
 mod values;
 mod watching;

@@ -7,12 +7,12 @@ use super::{
 };
 use crate::key::{AccessPath, Grammar, Kind, Segment, overlaps};
 use crate::problem::{Code, Problem, Problems};
-use crate::schema;
+use crate::schema::Validators;
 use crate::text::child;
 
 /// Finds what the fields alone do not show: names that lead nowhere, and things that contradict each other.
-pub(super) fn contract(contract: &Contract, problems: &mut Problems) {
-    check_schemas(contract, problems);
+pub(super) fn contract(contract: &Contract, validators: &Validators, problems: &mut Problems) {
+    check_schemas(contract, validators, problems);
     let mut check = Check { contract, problems };
     for (name, store) in &contract.state {
         let path = child("/state", name);
@@ -57,7 +57,7 @@ fn check_used(contract: &Contract, problems: &mut Problems) {
     }
 }
 
-fn check_schemas(contract: &Contract, problems: &mut Problems) {
+fn check_schemas(contract: &Contract, validators: &Validators, problems: &mut Problems) {
     if contract.schemas.len() > SCHEMAS_MAX {
         let message = format!("there are {} schemas, the most is {SCHEMAS_MAX}", contract.schemas.len());
         problems.push(Problem::new(Code::FieldRange, "/schemas", message, "cut the contract in two"));
@@ -72,7 +72,12 @@ fn check_schemas(contract: &Contract, problems: &mut Problems) {
             let fix = "begin with a letter, go on with letters, digits, `_`, `-` and `.`, at most 128";
             problems.push(Problem::new(Code::NameForm, path.clone(), message, fix));
         }
-        schema::check(value, &path, problems);
+        if let Err(found) = validators.get(value) {
+            for problem in found.list() {
+                let path = format!("{path}{}", problem.path);
+                problems.push(Problem { path, ..problem.clone() });
+            }
+        }
     }
 }
 

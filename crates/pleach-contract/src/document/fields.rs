@@ -202,25 +202,9 @@ pub(crate) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> O
         return None;
     }
     let lower = word.to_lowercase();
-    let scored = known.map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate));
+    let scored = known.map(|candidate| (strsim::levenshtein(&lower, &candidate.to_lowercase()), candidate));
     scored
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-/// How many letters must be added, removed or changed to make one word of another.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, letter) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, other) in right.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::problem::Problems;
+use crate::schema::Validators;
 use crate::text::{self, Node, Notation};
 
 pub use resource::{
@@ -196,9 +197,18 @@ impl Contract {
     ///
     /// Everything that is wrong with it, warnings included, in the order of the text.
     pub fn parse(bytes: &[u8], notation: Notation) -> Result<Parsed, Problems> {
+        Self::parse_with(bytes, notation, &Validators::default())
+    }
+
+    /// The same, with schemas compiled by these validators: whoever checks values by them afterwards finds them ready.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, warnings included, in the order of the text.
+    pub fn parse_with(bytes: &[u8], notation: Notation, validators: &Validators) -> Result<Parsed, Problems> {
         let (node, problems) = text::read(bytes, notation);
         let Some(node) = node else { return Err(problems) };
-        let parsed = Self::of_node(&node, problems);
+        let parsed = Self::of_node(&node, problems, validators);
         let located = |problems: Problems| problems.located(|path| Some(node.position_of(path)));
         match parsed {
             Ok(Parsed { contract, warnings }) => Ok(Parsed { contract, warnings: located(warnings) }),
@@ -206,13 +216,34 @@ impl Contract {
         }
     }
 
-    /// Checks a contract that is there as a JSON value.
+    /// Checks a contract that is there as a JSON value. It has the limits of a text, but for the bytes.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with it, warnings included.
     pub fn from_value(value: &Value) -> Result<Parsed, Problems> {
-        Self::of_node(&Node::of(value), Problems::default())
+        Self::from_value_with(value, &Validators::default())
+    }
+
+    /// The same, with schemas compiled by these validators: whoever checks values by them afterwards finds them ready.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, warnings included.
+    pub fn from_value_with(value: &Value, validators: &Validators) -> Result<Parsed, Problems> {
+        Self::of_value(value, Problems::default(), validators)
+    }
+
+    pub(crate) fn of_value(
+        value: &Value,
+        mut problems: Problems,
+        validators: &Validators,
+    ) -> Result<Parsed, Problems> {
+        if let Err(problem) = text::check_limits(value) {
+            problems.push(*problem);
+            return Err(problems);
+        }
+        Self::of_node(&Node::of(value), problems, validators)
     }
 
     /// The contract as a JSON value, with all defaults written out.
@@ -238,10 +269,10 @@ impl Contract {
         of_state.chain(of_kv).map(|reference| reference.schema.as_str()).collect()
     }
 
-    fn of_node(node: &Node, mut problems: Problems) -> Result<Parsed, Problems> {
+    fn of_node(node: &Node, mut problems: Problems, validators: &Validators) -> Result<Parsed, Problems> {
         let contract = read::contract(node, &mut problems);
         if let Some(contract) = &contract {
-            check::contract(contract, &mut problems);
+            check::contract(contract, validators, &mut problems);
         }
         match contract {
             Some(contract) if !problems.has_errors() => Ok(Parsed { contract, warnings: problems }),

@@ -274,6 +274,42 @@ fn what_cannot_be_read_is_told_with_line_and_column() {
 }
 
 #[test]
+fn what_cannot_be_read_is_told_with_its_path_as_far_as_it_is_known() {
+    let told = |text: &str, notation| {
+        let problems = Contract::parse(text.as_bytes(), notation).unwrap_err();
+        let is_text = |problem: &&crate::Problem| problem.code.as_str().starts_with("text.");
+        let first = problems.list().iter().find(is_text).unwrap().clone();
+        (first.code, first.path, first.position.map(|position| (position.line, position.column)))
+    };
+    let at = |code, path: &str, line, column| (code, path.to_owned(), Some((line, column)));
+    let json = Notation::Json;
+    assert_eq!(told("{\"a\": [1, {\"b/c\": x}]}", json), at(Code::TextSyntax, "/a/1/b~1c", 1, 19));
+    assert_eq!(told("{\"a\": {\"b\": 1 2}}", json), at(Code::TextSyntax, "/a", 1, 15));
+    assert_eq!(told("{\"a\": {\"b\": 1, \"b\": 2}}", json), at(Code::TextDuplicate, "/a/b", 1, 16));
+    assert_eq!(told("{\"a\": [0, 1e999], \"b\": 1}", json), at(Code::TextNumber, "/a/1", 1, 11));
+    let yaml = Notation::Yaml;
+    assert_eq!(told("a:\n  b: 1\n  b: 2\n", yaml), at(Code::TextDuplicate, "/a/b", 3, 3));
+    assert_eq!(told("a:\n  - 0\n  - .nan\n", yaml), at(Code::TextNumber, "/a/1", 3, 5));
+    assert_eq!(told("a:\n  b: *c\n", yaml), at(Code::TextSyntax, "/a/b", 2, 6));
+    assert_eq!(told("a:\n  b: !!str 1\n", yaml).1, "/a/b");
+    let deep = format!("{{\"a\": {}", "[".repeat(100));
+    let path = format!("/a{}", "/0".repeat(DOCUMENT_DEPTH_MAX));
+    assert_eq!(told(&deep, json), at(Code::TextDepth, &path, 1, 7 + DOCUMENT_DEPTH_MAX));
+}
+
+#[test]
+fn a_contract_that_was_just_read_has_its_schemas_compiled() {
+    let validators = Validators::default();
+    let contract = Contract::parse_with(CASES.as_bytes(), Notation::Yaml, &validators).unwrap().contract;
+    // `Party` and the preferences are equal, so they are one.
+    assert_eq!(validators.count(), 3);
+    let case = validators.get(&contract.schemas["Case"]).unwrap();
+    let again = Contract::from_value_with(&contract.to_value(), &validators).unwrap().contract;
+    assert!(std::sync::Arc::ptr_eq(&validators.of(&again).unwrap()["Case"], &case));
+    assert_eq!(validators.count(), 3);
+}
+
+#[test]
 fn problems_are_bounded() {
     let stores: String = (0..1000).map(|number| format!("  s{number}: 1\n")).collect();
     let text = format!("format: pleach.contract.v1\nstate:\n{stores}");

@@ -9,7 +9,8 @@ mod violation;
 
 use serde_json::Value;
 
-use crate::problem::{Code, Problem, Problems};
+use crate::problem::{Code, Problem};
+use crate::text;
 use graph::Graph;
 
 pub(crate) use graph::target;
@@ -22,19 +23,10 @@ pub use violation::{VIOLATIONS_MAX, Violation};
 /// The most memory that one compiled pattern may take, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
-/// Finds what is wrong with a schema of a contract.
-pub(crate) fn check(schema: &Value, path: &str, problems: &mut Problems) {
-    let mut found = Vec::new();
-    if let Err(list) = compile(schema) {
-        found = list;
-    }
-    for problem in found {
-        problems.push(Problem { path: format!("{path}{}", problem.path), ..problem });
-    }
-}
-
 /// Compiles a schema, or says everything that is wrong with it; paths begin at the schema.
 fn compile(schema: &Value) -> Result<CompiledSchema, Vec<Problem>> {
+    // A schema of a contract is within the limits; one that comes alone may be anything.
+    text::check_limits(schema).map_err(|problem| vec![*problem])?;
     let graph = Graph::of(schema);
     // What was said in our words is not said again in those of the draft.
     let mut problems = graph.as_ref().err().cloned().unwrap_or_default();

@@ -8,7 +8,8 @@ use super::budget::{Budget, VALUE_DEPTH_MAX, WORK_MAX};
 use super::violation::{VIOLATIONS_MAX, Violation};
 use crate::canonical::{Digest, digest_of};
 use crate::document::Contract;
-use crate::problem::{Problem, Problems};
+use crate::problem::Problems;
+use crate::text::check_limits;
 
 /// Past this many evaluations only the first violation is looked for, as all of them could be too many to hold.
 const COLLECTED_WORK_MAX: u64 = 1_000_000;
@@ -63,11 +64,7 @@ impl CompiledSchema {
     ///
     /// Everything that is wrong with it; paths begin at the schema.
     pub fn compile(schema: &Value) -> Result<Self, Problems> {
-        super::compile(schema).map_err(|list| {
-            let mut problems = Problems::default();
-            list.into_iter().for_each(|problem: Problem| problems.push(problem));
-            problems
-        })
+        super::compile(schema).map_err(|list| list.into_iter().collect())
     }
 
     pub(super) fn new(validator: jsonschema::Validator, budget: Budget) -> Self {
@@ -125,6 +122,8 @@ impl Validators {
     ///
     /// Everything that is wrong with it; paths begin at the schema.
     pub fn get(&self, schema: &Value) -> Result<Arc<CompiledSchema>, Problems> {
+        // Even to tell which one it is must end.
+        check_limits(schema).map_err(|problem| Problems::from_iter([*problem]))?;
         let digest = digest_of(schema);
         // What is inside is whole after every step, so a panic elsewhere does not matter.
         let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).map(Arc::clone);
@@ -138,6 +137,12 @@ impl Validators {
         }
         // Whoever was faster is kept, so that all share one.
         Ok(Arc::clone(all.entry(digest).or_insert(compiled)))
+    }
+
+    /// How many schemas are kept.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The compiled schemas of a contract that something refers to, by name.

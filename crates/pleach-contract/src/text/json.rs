@@ -1,10 +1,13 @@
-use super::{Field, Limits, Node, NodeKind, number, report_duplicates};
+use std::fmt;
+
+use super::{Field, Limits, Node, NodeKind, child, number, report_duplicates};
 use crate::problem::{Code, Position, Problem, Problems};
 
 /// Reads a JSON text. Where it is not JSON, reading ends; other problems are collected.
 pub(super) fn read(text: &str, problems: &mut Problems) -> Result<Node, Box<Problem>> {
     let position = Position { line: 1, column: 1 };
-    let mut reader = Reader { rest: text, position, limits: Limits::default(), problems };
+    let mut reader =
+        Reader { rest: text, position, path: String::new(), limits: Limits::default(), problems };
     let node = reader.value(0)?;
     reader.skip_space();
     if reader.rest.is_empty() { Ok(node) } else { Err(reader.unexpected("the end of the document")) }
@@ -13,6 +16,8 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Result<Node, Box<Prob
 struct Reader<'a> {
     rest: &'a str,
     position: Position,
+    /// The JSON Pointer to what is being read.
+    path: String,
     limits: Limits,
     problems: &'a mut Problems,
 }
@@ -22,7 +27,7 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Node, Box<Problem>> {
         self.skip_space();
         let position = self.position;
-        self.limits.enter(depth, position)?;
+        self.limits.enter(depth, self.path.len()).map_err(|problem| self.here(*problem))?;
         let kind = match self.rest.chars().next() {
             Some('{') => NodeKind::Object(self.object(depth)?),
             Some('[') => NodeKind::List(self.list(depth)?),
@@ -31,6 +36,15 @@ impl Reader<'_> {
             _ => self.word()?,
         };
         Ok(Node { position, kind })
+    }
+
+    /// The value of a field or an item.
+    fn inner(&mut self, token: impl fmt::Display, depth: usize) -> Result<Node, Box<Problem>> {
+        let outer = self.path.len();
+        self.path += &child("", token);
+        let value = self.value(depth + 1)?;
+        self.path.truncate(outer);
+        Ok(value)
     }
 
     fn object(&mut self, depth: usize) -> Result<Vec<Field>, Box<Problem>> {
@@ -47,10 +61,10 @@ impl Reader<'_> {
             }
             let name = self.string()?;
             self.expect(':')?;
-            let value = self.value(depth + 1)?;
+            let value = self.inner(&name, depth)?;
             fields.push(Field { name, position, value });
             if self.accept('}') {
-                report_duplicates(&fields, self.problems);
+                report_duplicates(&fields, || self.path.clone(), self.problems);
                 return Ok(fields);
             }
             self.expect_one_of(',', "`,` or `}`")?;
@@ -64,7 +78,7 @@ impl Reader<'_> {
             return Ok(items);
         }
         loop {
-            items.push(self.value(depth + 1)?);
+            items.push(self.inner(items.len(), depth)?);
             if self.accept(']') {
                 return Ok(items);
             }
@@ -106,9 +120,8 @@ impl Reader<'_> {
             return Err(self.unexpected("a number"));
         }
         let number = number(lexeme).unwrap_or_else(|message| {
-            let problem =
-                Problem::new(Code::TextNumber, "", message, "write a number that a 64-bit program can hold");
-            self.problems.push(problem.at(self.position));
+            let fix = "write a number that a 64-bit program can hold";
+            self.problems.push(*self.here(Problem::new(Code::TextNumber, "", message, fix)));
             0.into()
         });
         self.advance(end);
@@ -168,7 +181,12 @@ impl Reader<'_> {
         };
         let message = format!("expected {wanted}, found {found}");
         let fix = "correct the JSON; comments and trailing commas are not JSON, YAML has comments";
-        Box::new(Problem::new(Code::TextSyntax, "", message, fix).at(self.position))
+        self.here(Problem::new(Code::TextSyntax, "", message, fix))
+    }
+
+    /// The problem at what is being read.
+    fn here(&self, problem: Problem) -> Box<Problem> {
+        Box::new(Problem { path: self.path.clone(), ..problem.at(self.position) })
     }
 }
 

@@ -5,6 +5,7 @@ mod layout;
 mod yaml;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
@@ -20,6 +21,10 @@ pub const DOCUMENT_DEPTH_MAX: usize = 64;
 
 /// The most values in a document, those inside others included.
 pub const DOCUMENT_NODES_MAX: usize = 200_000;
+
+/// The most bytes that the paths of all values of a document may have together: much is kept by path, and a long name that
+/// holds many values is in the paths of all of them.
+pub const DOCUMENT_PATHS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The most characters of a number.
 pub const NUMBER_CHARS_MAX: usize = 64;
@@ -126,7 +131,7 @@ impl Node {
         }
     }
 
-    /// A value without a text, as if it had been written at the first character.
+    /// A value without a text, as if it had been written at the first character. It must be within the limits.
     pub(crate) fn of(value: &Value) -> Self {
         let kind = match value {
             Value::Null => NodeKind::Null,
@@ -184,7 +189,7 @@ impl Node {
 }
 
 /// A pointer one step further.
-pub(crate) fn child(pointer: &str, token: impl std::fmt::Display) -> String {
+pub(crate) fn child(pointer: &str, token: impl fmt::Display) -> String {
     format!("{pointer}/{}", token.to_string().replace('~', "~0").replace('/', "~1"))
 }
 
@@ -193,38 +198,70 @@ pub(crate) fn unescaped(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-/// What both readers count and refuse.
+/// What is counted and refused, however a document comes in.
 #[derive(Debug, Default)]
 struct Limits {
     nodes: usize,
+    path_bytes: usize,
 }
 
 impl Limits {
-    /// Counts a value at this depth.
-    fn enter(&mut self, depth: usize, position: Position) -> Result<(), Box<Problem>> {
+    /// Counts a value at this depth, with a path of so many bytes.
+    fn enter(&mut self, depth: usize, path_bytes: usize) -> Result<(), Box<Problem>> {
         self.nodes += 1;
-        if depth > DOCUMENT_DEPTH_MAX {
+        self.path_bytes += path_bytes;
+        let (code, message, fix) = if depth > DOCUMENT_DEPTH_MAX {
             let message = format!("this is nested deeper than {DOCUMENT_DEPTH_MAX} levels");
-            let fix = "name the inner schema in `$defs` and refer to it";
-            return Err(Box::new(Problem::new(Code::TextDepth, "", message, fix).at(position)));
-        }
-        if self.nodes > DOCUMENT_NODES_MAX {
+            (Code::TextDepth, message, "name the inner schema in `$defs` and refer to it")
+        } else if self.nodes > DOCUMENT_NODES_MAX {
             let message = format!("the document has more than {DOCUMENT_NODES_MAX} values");
-            let fix = "cut it into contracts of their own";
-            return Err(Box::new(Problem::new(Code::TextNodes, "", message, fix).at(position)));
+            (Code::TextNodes, message, "cut it into contracts of their own")
+        } else if self.path_bytes > DOCUMENT_PATHS_BYTES_MAX {
+            let message =
+                format!("the paths of all values have more than {DOCUMENT_PATHS_BYTES_MAX} bytes together");
+            (Code::TextPaths, message, "shorten the names of fields that hold many others")
+        } else {
+            return Ok(());
+        };
+        Err(Box::new(Problem::new(code, "", message, fix)))
+    }
+
+    // The depth is bounded by `enter`, so the recursion is, too.
+    fn check(&mut self, value: &Value, depth: usize, path_bytes: usize) -> Result<(), Box<Problem>> {
+        self.enter(depth, path_bytes)?;
+        let mut inner = |value: &Value, token: &dyn fmt::Display, token_bytes: usize| {
+            self.check(value, depth + 1, path_bytes + 1 + token_bytes).map_err(|mut problem| {
+                problem.path.insert_str(0, &child("", token));
+                problem
+            })
+        };
+        match value {
+            Value::Array(items) => {
+                items.iter().enumerate().try_for_each(|(index, item)| inner(item, &index, INDEX_BYTES))
+            }
+            Value::Object(map) => map.iter().try_for_each(|(name, value)| inner(value, name, name.len())),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
-        Ok(())
     }
 }
 
-/// Reports every field whose name was there before.
-fn report_duplicates(fields: &[Field], problems: &mut Problems) {
+/// About as many bytes as the number of an item takes in a path.
+const INDEX_BYTES: usize = 6;
+
+/// Whether a value that was not read from a text is within the limits of one.
+pub(crate) fn check_limits(value: &Value) -> Result<(), Box<Problem>> {
+    Limits::default().check(value, 0, 0)
+}
+
+/// Reports every field of an object whose name was there before.
+fn report_duplicates(fields: &[Field], path: impl Fn() -> String, problems: &mut Problems) {
     let mut seen: BTreeMap<&str, Position> = BTreeMap::new();
     for Field { name, position, .. } in fields {
         if let Some(first) = seen.get(name.as_str()) {
             let message =
                 format!("the field `{name}` is here a second time; the first is in line {}", first.line);
-            let problem = Problem::new(Code::TextDuplicate, "", message, "keep one of them");
+            let problem =
+                Problem::new(Code::TextDuplicate, child(&path(), name), message, "keep one of them");
             problems.push(problem.at(*position));
         } else {
             seen.insert(name, *position);

@@ -4,7 +4,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::Number;
 
 use super::layout::Comment;
-use super::{Field, Limits, Node, NodeKind, json, number, report_duplicates};
+use super::{Field, INDEX_BYTES, Limits, Node, NodeKind, child, json, number, report_duplicates};
 use crate::problem::{Code, Position, Problem, Problems};
 
 /// Reads a YAML text. Where it is not YAML, reading ends; other problems are collected.
@@ -14,9 +14,10 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Result<Node, Box<Prob
         let (event, span) = event.map_err(|error| {
             let message = format!("this is not YAML: {}", error.info());
             let fix = "correct the indentation and quotes; or write the contract as JSON";
-            Box::new(Problem::new(Code::TextSyntax, "", message, fix).at(position_of(*error.marker())))
+            builder.here(Problem::new(Code::TextSyntax, "", message, fix), position_of(*error.marker()))
         })?;
-        builder.take(event, position_of(span.start))?;
+        let position = position_of(span.start);
+        builder.take(event, position).map_err(|problem| builder.here(*problem, position))?;
     }
     builder.root.ok_or_else(|| {
         let fix = "begin with `pleach contract new`";
@@ -46,24 +47,24 @@ impl Builder<'_> {
     fn take(&mut self, event: Event<'_>, position: Position) -> Result<(), Box<Problem>> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
-            Event::DocumentStart(_) if self.root.is_some() => Err(refused("a second document", position)),
+            Event::DocumentStart(_) if self.root.is_some() => Err(refused("a second document")),
             Event::DocumentStart(_) => Ok(()),
-            Event::Alias(_) => Err(refused("an alias", position)),
+            Event::Alias(_) => Err(refused("an alias")),
             Event::Scalar(text, style, anchor, tag) => {
-                check_plain(anchor, tag.is_some(), position)?;
+                check_plain(anchor, tag.is_some())?;
                 self.scalar(text.into_owned(), style, position)
             }
             Event::SequenceStart(anchor, tag) => {
-                check_plain(anchor, tag.is_some(), position)?;
-                self.limits.enter(self.open.len(), position)?;
-                self.check_no_name(position)?;
+                check_plain(anchor, tag.is_some())?;
+                self.enter()?;
+                self.check_no_name()?;
                 self.open.push(Open::List(position, Vec::new()));
                 Ok(())
             }
             Event::MappingStart(anchor, tag) => {
-                check_plain(anchor, tag.is_some(), position)?;
-                self.limits.enter(self.open.len(), position)?;
-                self.check_no_name(position)?;
+                check_plain(anchor, tag.is_some())?;
+                self.enter()?;
+                self.check_no_name()?;
                 self.open.push(Open::Object(position, Vec::new(), None));
                 Ok(())
             }
@@ -71,7 +72,7 @@ impl Builder<'_> {
                 let node = match self.open.pop() {
                     Some(Open::List(position, items)) => Node { position, kind: NodeKind::List(items) },
                     Some(Open::Object(position, fields, _)) => {
-                        report_duplicates(&fields, self.problems);
+                        report_duplicates(&fields, || path(&self.open), self.problems);
                         Node { position, kind: NodeKind::Object(fields) }
                     }
                     None => return Ok(()),
@@ -83,12 +84,10 @@ impl Builder<'_> {
     }
 
     /// A list or an object cannot be the name of a field.
-    fn check_no_name(&self, position: Position) -> Result<(), Box<Problem>> {
+    fn check_no_name(&self) -> Result<(), Box<Problem>> {
         if let Some(Open::Object(_, _, None)) = self.open.last() {
             let message = "the name of a field must be a text";
-            return Err(Box::new(
-                Problem::new(Code::TextSyntax, "", message, "put it into quotes").at(position),
-            ));
+            return Err(Box::new(Problem::new(Code::TextSyntax, "", message, "put it into quotes")));
         }
         Ok(())
     }
@@ -98,7 +97,7 @@ impl Builder<'_> {
             *name = Some((text, position));
             return Ok(());
         }
-        self.limits.enter(self.open.len(), position)?;
+        self.enter()?;
         let kind =
             if style == ScalarStyle::Plain { self.plain(text, position) } else { NodeKind::Text(text) };
         self.place(Node { position, kind });
@@ -118,10 +117,26 @@ impl Builder<'_> {
             Some(Ok(number)) => NodeKind::Number(number),
             Some(Err(message)) => {
                 let fix = "write a number that a 64-bit program can hold, or put it into quotes";
-                self.problems.push(Problem::new(Code::TextNumber, "", message, fix).at(position));
+                let problem = self.here(Problem::new(Code::TextNumber, "", message, fix), position);
+                self.problems.push(*problem);
                 NodeKind::Number(0.into())
             }
         }
+    }
+
+    /// Counts a value.
+    fn enter(&mut self) -> Result<(), Box<Problem>> {
+        let tokens = self.open.iter().map(|open| match open {
+            Open::List(..) => 1 + INDEX_BYTES,
+            Open::Object(_, _, Some((name, _))) => 1 + name.len(),
+            Open::Object(_, _, None) => 0,
+        });
+        self.limits.enter(self.open.len(), tokens.sum())
+    }
+
+    /// The problem at what is being read.
+    fn here(&self, problem: Problem, position: Position) -> Box<Problem> {
+        Box::new(Problem { path: path(&self.open), ..problem.at(position) })
     }
 
     fn place(&mut self, value: Node) {
@@ -135,6 +150,15 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// The JSON Pointer to what is being read.
+fn path(open: &[Open]) -> String {
+    open.iter().fold(String::new(), |path, open| match open {
+        Open::List(_, items) => child(&path, items.len()),
+        Open::Object(_, _, Some((name, _))) => child(&path, name),
+        Open::Object(_, _, None) => path,
+    })
 }
 
 fn plain_number(text: &str) -> Option<Result<Number, String>> {
@@ -175,18 +199,18 @@ fn json_form(text: &str) -> String {
     format!("{sign}{whole}{dot}{fraction}{exponent}")
 }
 
-fn check_plain(anchor: usize, tagged: bool, position: Position) -> Result<(), Box<Problem>> {
+fn check_plain(anchor: usize, tagged: bool) -> Result<(), Box<Problem>> {
     match (anchor, tagged) {
         (0, false) => Ok(()),
-        (_, true) => Err(refused("a tag", position)),
-        (_, false) => Err(refused("an anchor", position)),
+        (_, true) => Err(refused("a tag")),
+        (_, false) => Err(refused("an anchor")),
     }
 }
 
-fn refused(what: &str, position: Position) -> Box<Problem> {
+fn refused(what: &str) -> Box<Problem> {
     let message = format!("{what} has no place in a contract");
     let fix = "write the value out; schemas share parts by `$ref` and `$defs`";
-    Box::new(Problem::new(Code::TextAlias, "", message, fix).at(position))
+    Box::new(Problem::new(Code::TextAlias, "", message, fix))
 }
 
 /// The comments of a text that is YAML, in order.
