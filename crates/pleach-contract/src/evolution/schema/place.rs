@@ -200,6 +200,11 @@ impl<'a> Place<'a> {
         only(self.keywords()).is_some_and(|(word, _)| word == keyword)
     }
 
+    /// Whether nothing is written there, so that everything is accepted.
+    pub(super) fn is_missing(&self) -> bool {
+        std::ptr::eq(self.schema, &raw const ANYTHING)
+    }
+
     /// Which node it is, wherever it was come from.
     pub(super) fn identity(&self) -> usize {
         std::ptr::from_ref(self.schema).addr()

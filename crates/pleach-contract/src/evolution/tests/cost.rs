@@ -75,7 +75,7 @@ fn circles_that_never_meet_end() {
     };
     raw(&circle(999, "object"), &circle(997, "object"));
     raw(&circle(999, "object"), &circle(997, "array"));
-    let found = in_time(|| schemas(circle(499, "object"), circle(491, "object")));
+    let found = in_time(|| schemas(circle(97, "object"), circle(89, "object")));
     assert_eq!(shown(&found), [""; 0]);
 }
 
