@@ -11,6 +11,7 @@ mod given;
 mod guarding;
 mod planning;
 mod property;
+mod racing;
 mod watched;
 
 use given::Given;
@@ -101,4 +102,6 @@ on_both_engines! {
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;
+    racing:
+        no_violator_slips_in_behind_an_apply;
 }
