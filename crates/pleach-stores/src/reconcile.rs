@@ -61,7 +61,7 @@ impl Contracts {
                     .await?;
             }
         }
-        self.bind(plan, &authority).await
+        self.put_in_force(plan, &authority).await
     }
 
     /// Does what a step does to its bucket. Nothing is ever deleted here.
@@ -80,7 +80,7 @@ impl Contracts {
             Step::Adopt { config, .. } | Step::TakeBack { config, .. } | Step::Configure { config, .. } => {
                 Ok(engine.update_bucket(&bucket, config.clone()).await.map(drop)?)
             }
-            // These are in the records alone: see `bind`.
+            // These are in the records alone: see `put_in_force`.
             Step::Keep { .. } | Step::SetAside { .. } => Ok(()),
         }
     }
@@ -102,7 +102,7 @@ impl Contracts {
     }
 
     /// Puts the contract in force, in one batch: the digests of the buckets, what is set aside, and the bindings.
-    async fn bind(&self, plan: &Plan, authority: &Kept<Authority>) -> Result<(), AuthorityError> {
+    async fn put_in_force(&self, plan: &Plan, authority: &Kept<Authority>) -> Result<(), AuthorityError> {
         let system = &self.shared.system;
         let now = self.shared.clock.now();
         let mut batch = Batch::new();
