@@ -92,9 +92,13 @@ fn what_a_new_contract_needs_is_asked_for_on_a_terminal() {
         assert!(asked.contains(question), "{question:?} is not in {asked:?}");
     }
     let text = fs::read_to_string(given.path().join("contract.yaml")).unwrap();
-    for said in
-        ["id: acme.mail@v2", "kind: app", "displayName: Post", "description: Mail that waits", "letters:"]
-    {
+    for said in [
+        "id: acme.mail@v2",
+        "kind: app",
+        "displayName: \"Post\"",
+        "description: \"Mail that waits\"",
+        "letters:",
+    ] {
         assert!(text.contains(said), "{said:?} is not in {text}");
     }
 }
@@ -107,7 +111,7 @@ fn an_empty_answer_is_the_default_and_what_is_given_is_not_asked_for() {
     assert_eq!(code, 0, "{asked}");
     assert!(!asked.contains("id, such as") && !asked.contains("alias of"), "{asked:?}");
     let text = fs::read_to_string(given.path().join("contract.yaml")).unwrap();
-    for said in ["displayName: Mail", "description: What Mail keeps"] {
+    for said in ["displayName: \"Mail\"", "description: \"What Mail keeps\""] {
         assert!(text.contains(said), "{said:?} is not in {text}");
     }
     let (asked, code) =

@@ -151,11 +151,11 @@ fn keys_are_explained_by_a_contract_as_they_were() {
     let case = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     let mut transcript = String::new();
     for command in [
-        &format!("contract explain-key --contract cases.yaml t.acme.case.{case}.current"),
-        &format!("contract explain-key --contract cases.yaml t.acme.party_case.{case}.{case}"),
+        &*format!("contract explain-key --contract cases.yaml t.acme.case.{case}.current"),
+        &*format!("contract explain-key --contract cases.yaml t.acme.party_case.{case}.{case}"),
         "contract explain-key --contract cases.yaml --resource cases t.acme.count.open",
-        &format!("--json contract explain-key --contract cases.yaml t.acme.party.{case}"),
-        &format!("contract explain-key --contract cases.yaml t.acme.case.{case}.event.20260705.{case}"),
+        &*format!("--json contract explain-key --contract cases.yaml t.acme.party.{case}"),
+        &*format!("contract explain-key --contract cases.yaml t.acme.case.{case}.event.20260705.{case}"),
         "contract explain-key --contract cases.yaml t.acme.parties.7",
         "--json contract explain-key --contract cases.yaml t.acme.party.7",
         "contract explain-key --contract cases.yaml --resource case t.acme.count.open",
@@ -167,7 +167,7 @@ fn keys_are_explained_by_a_contract_as_they_were() {
     ] {
         let run = given.run(&command.split(' ').collect::<Vec<_>>());
         transcript +=
-            &format!("$ pleach {command}\n{}{}[exit code {}]\n\n", run.text(), run.stderr, run.code);
+            &*format!("$ pleach {command}\n{}{}[exit code {}]\n\n", run.text(), run.stderr, run.code);
     }
     check("explain-key-contract", &transcript);
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 /// A terminal that a test holds the other end of.
 pub(crate) struct Terminal {
@@ -20,6 +21,10 @@ impl Terminal {
         let path = ptsname(&ours, Vec::new()).unwrap();
         let path = OsStr::from_bytes(path.to_bytes());
         let theirs = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        // Answers are typed before they are asked for: shown, they would stand in the middle of questions.
+        let mut modes = tcgetattr(&theirs).unwrap();
+        modes.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&theirs, OptionalActions::Now, &modes).unwrap();
         Self { ours: ours.into(), theirs }
     }
 
