@@ -127,7 +127,7 @@ fn judged(finding: &Finding) -> Judged<'_> {
         message: &finding.message,
         reason: &finding.reason,
         fix: &finding.fix,
-        samples: Vec::new(),
+        data: Vec::new(),
         object: json!(finding),
     }
 }

@@ -15,8 +15,8 @@ pub(super) struct Judged<'f> {
     pub(super) message: &'f str,
     pub(super) reason: &'f str,
     pub(super) fix: &'f str,
-    /// Entries that stand against it.
-    pub(super) samples: Vec<String>,
+    /// What the stored data says to it: how many entries stand against it, and the first of them.
+    pub(super) data: Vec<String>,
     /// All of it, for programs.
     pub(super) object: Value,
 }
@@ -37,7 +37,7 @@ impl Judged<'_> {
             }
         }
         let mut details = vec![("why", self.reason.to_owned())];
-        details.extend(self.samples.into_iter().map(|sample| ("key", sample)));
+        details.extend(self.data.into_iter().map(|line| ("data", line)));
         details.extend(readers(self.forward).map(|text| ("old", text.to_owned())));
         if !self.fix.is_empty() {
             details.push(("fix", self.fix.to_owned()));

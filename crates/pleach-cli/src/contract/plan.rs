@@ -170,6 +170,10 @@ fn judged(finding: &PlanFinding) -> Judged<'_> {
     });
     let more = answer.map_or(0, |answer| answer.count.saturating_sub(SHOWN_SAMPLES as u64));
     let rest = (more > 0).then(|| format!("and {more} more"));
+    let shown = shown.chain(rest).collect::<Vec<_>>();
+    // Where the data decided, the reason says so.
+    let asked = answer.filter(|_| finding.declared != Verdict::Scan);
+    let asked = asked.map(|answer| format!("{} of {} entries stand against it now", answer.count, answer.of));
     Judged {
         code: &finding.code,
         path: &finding.path,
@@ -178,7 +182,7 @@ fn judged(finding: &PlanFinding) -> Judged<'_> {
         message: &finding.message,
         reason: &finding.reason,
         fix: &finding.fix,
-        samples: shown.chain(rest).collect(),
+        data: asked.into_iter().chain(shown).collect(),
         object: json!(finding),
     }
 }
@@ -191,7 +195,10 @@ fn summary(plan: &Plan, out: Option<&Path>) -> String {
     let count = |verdict: Verdict| plan.findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (safe, dangerous) = (count(Verdict::Safe), plan.findings.len() - count(Verdict::Safe));
     let changes = counted(plan.findings.len() as u64, "change", "changes");
-    let mut text = format!("{changes} to {}: {dangerous} dangerous, {safe} safe\n", plan.lineage);
+    let mut text = match plan.base.version {
+        0 if plan.findings.is_empty() => format!("{} is new to this store\n", plan.lineage),
+        _ => format!("{changes} to {}: {dangerous} dangerous, {safe} safe\n", plan.lineage),
+    };
     for (number, step) in plan.steps.iter().enumerate() {
         text += &format!("  {}. {step}\n", number + 1);
     }
