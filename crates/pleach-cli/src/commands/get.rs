@@ -1,7 +1,7 @@
 use clap::Args;
 use pleach::{GetOptions, Reads, Revision};
 
-use super::{EntryArgs, revision};
+use super::{EntryArgs, revision, typed};
 use crate::app::App;
 use crate::failure::Problem;
 use crate::record::Record;
@@ -14,6 +14,7 @@ use crate::size::Size;
                   A key without a value ends with exit code 3.\n\n\
                   Examples:\n  pleach kv get carts user.42\n  pleach kv get carts user.42 --revision 7\n  \
                   pleach --store nats://localhost kv get carts user.42 --reads leader\n  \
+                  pleach kv get svc_cases_cases t.acme.case.000001 --typed\n  \
                   pleach kv get images logo --raw > logo.png\n  pleach --json kv get carts user.42")]
 pub(crate) struct GetArgs {
     #[command(flatten)]
@@ -27,6 +28,10 @@ pub(crate) struct GetArgs {
     /// first to answer has), leader, or everything up to a revision
     #[arg(long, value_name = "HOW", value_parser = reads, conflicts_with = "revision")]
     reads: Option<Reads>,
+
+    /// Shows what the contract of the bucket says to it: the parts of the key, the version, and the value laid out
+    #[arg(long, conflicts_with_all = ["raw", "revision", "reads"])]
+    typed: bool,
 
     /// Prints the exact bytes of the value and nothing else
     #[arg(long)]
@@ -53,6 +58,9 @@ impl GetArgs {
             return Err(problem.help("leave one of them out").into());
         }
         let EntryArgs { bucket: name, key } = self.entry;
+        if self.typed {
+            return typed::show(app, &name, &key).await;
+        }
         let bucket = app.bucket(&name).await?;
         let found = match self.revision {
             Some(revision) => bucket.get_at(&key, revision).await?,

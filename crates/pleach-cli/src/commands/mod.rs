@@ -18,6 +18,7 @@ pub(crate) mod remove;
 pub(crate) mod revert;
 pub(crate) mod salvage;
 pub(crate) mod status;
+mod typed;
 pub(crate) mod verify;
 pub(crate) mod watch;
 pub(crate) mod write;

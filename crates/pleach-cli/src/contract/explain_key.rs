@@ -138,6 +138,12 @@ fn print(member: Option<&Member>, explanation: &Explanation, output: &mut Output
     table.write(output)
 }
 
+/// The parts of a key of a grammar, if it is one.
+pub(crate) fn print_parts(grammar: &str, key: &str, output: &mut Output) -> anyhow::Result<()> {
+    let explanation = Grammar::parse(grammar).ok().and_then(|grammar| grammar.explain(key).ok());
+    explanation.map_or(Ok(()), |explanation| print(None, &explanation, output))
+}
+
 fn remark(part: &Part) -> String {
     let tenant = part.tenant.then(|| "the tenant".to_owned());
     let remarks: Vec<String> = tenant.into_iter().chain(part.note.clone()).collect();

@@ -3,6 +3,7 @@
 mod against;
 mod apply;
 mod check;
+mod codegen;
 mod diff;
 mod digest;
 pub(crate) mod explain_key;
@@ -46,6 +47,7 @@ pub(crate) enum ContractCommand {
     History(history::HistoryArgs),
     Restore(restore::RestoreArgs),
     Sweep(restore::SweepArgs),
+    Codegen(codegen::CodegenArgs),
     Digest(digest::DigestArgs),
     Fmt(fmt::FmtArgs),
     Schema(schema::SchemaArgs),
@@ -65,6 +67,7 @@ impl ContractCommand {
             Self::History(args) => args.run(app).await,
             Self::Restore(args) => args.run(app).await,
             Self::Sweep(args) => args.run(app).await,
+            Self::Codegen(args) => args.run(app),
             Self::Digest(args) => args.run(app),
             Self::Fmt(args) => args.run(app),
             Self::Schema(args) => args.run(app),

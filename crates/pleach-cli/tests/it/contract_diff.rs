@@ -51,7 +51,11 @@ fn nothing_changed_is_said_and_ends_with_zero() {
     let run = given.run(&["contract", "diff", "contract.yaml"]);
     assert_eq!((run.code, run.text().trim()), (0, "nothing has changed in acme.notes@v1"));
     change(&given, "Notes of a team", "Notes of all teams");
-    assert_eq!(given.run(&["contract", "diff", "contract.yaml", "--strict"]).code, 2, "prose is a safe change");
+    assert_eq!(
+        given.run(&["contract", "diff", "contract.yaml", "--strict"]).code,
+        2,
+        "prose is a safe change"
+    );
 }
 
 #[test]

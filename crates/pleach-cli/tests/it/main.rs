@@ -3,6 +3,7 @@
 
 mod buckets;
 mod consumers;
+mod contract_apply;
 mod contract_diff;
 mod contracts;
 mod errors;

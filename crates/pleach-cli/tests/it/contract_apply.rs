@@ -1,0 +1,152 @@
+use serde_json::Value;
+
+use crate::given::{Given, given_nothing};
+
+const FIRST: &str = include_str!("../../src/demo/first.yaml");
+const CARELESS: &str = include_str!("../../src/demo/careless.yaml");
+const MENDED: &str = include_str!("../../src/demo/mended.yaml");
+
+const BUCKET: &str = "svc_cases_cases";
+const KEY: &str = "t.acme.case.01HK153X000000000000000000";
+const CASE: &str =
+    r#"{"title":"printer on fire","status":"waiting","assignee":"ann","openedAt":"2024-05-02T09:00:00Z"}"#;
+
+/// A store in which the first contract is in force, with one case.
+fn given_cases() -> Given {
+    let given = given_nothing();
+    given.file("first.yaml", FIRST);
+    given.file("careless.yaml", CARELESS);
+    given.file("mended.yaml", MENDED);
+    given.run(&["contract", "plan", "first.yaml", "--out", "plan.json"]);
+    given.ok(&["contract", "apply", "plan.json"]);
+    given.ok(&["kv", "put", BUCKET, KEY, CASE]);
+    given
+}
+
+#[test]
+fn exit_codes_of_a_plan_tell_nothing_changes_and_dangers_apart() {
+    let given = given_cases();
+    let code = |file: &str| given.run(&["contract", "plan", file]).code;
+    assert_eq!((code("first.yaml"), code("mended.yaml"), code("careless.yaml")), (0, 2, 3));
+    given.run(&["contract", "plan", "gone.yaml"]).fails(1, "cannot read the contract gone.yaml");
+    given.run(&["contract", "plan", "first.yaml", "--adopt", "cases"]).fails(1, "ALIAS=BUCKET");
+}
+
+#[test]
+fn a_dangerous_plan_is_applied_only_with_a_reason_which_is_kept() {
+    let given = given_cases();
+    given.run(&["contract", "plan", "careless.yaml", "--out", "plan.json"]);
+    given.run(&["contract", "apply", "plan.json"]).fails(3, "nobody has acknowledged");
+    given.run(&["contract", "apply", "plan.json", "--acknowledge", " "]).fails(3, "nobody has acknowledged");
+    given.ok(&["contract", "apply", "plan.json", "--acknowledge", "a test", "--who", "ann"]);
+    let lines = given.json(&["contract", "history", "acme.cases@v1"]);
+    let decision = &lines[1]["decision"];
+    assert_eq!((&decision["who"], &decision["acknowledgement"]), (&"ann".into(), &"a test".into()));
+}
+
+#[test]
+fn a_plan_tells_programs_everything() {
+    let given = given_cases();
+    let run = given.run(&["--json", "contract", "plan", "careless.yaml"]);
+    let lines: Vec<Value> = run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let removed = lines.iter().find(|line| line["code"] == "enum.narrowed").unwrap();
+    assert_eq!((&removed["verdict"], &removed["answer"]["count"]), (&"dangerous".into(), &1.into()));
+    assert_eq!(removed["answer"]["samples"][0]["key"], KEY);
+    let last = lines.last().unwrap();
+    assert_eq!((&last["event"], &last["scans"]["cases"]["versions"]["v1"]), (&"planned".into(), &1.into()));
+}
+
+#[test]
+fn a_plan_is_applied_as_it_was_made_or_not_at_all() {
+    let given = given_cases();
+    given.run(&["contract", "plan", "mended.yaml", "--out", "plan.json"]);
+    let plan = std::fs::read_to_string(given.path().join("plan.json")).unwrap();
+    given.file("edited.json", plan.replace("\"verdict\": \"safe\"", "\"verdict\": \"scan\""));
+    given.run(&["contract", "apply", "edited.json"]).fails(1, "changed after it was made");
+    given.file("broken.json", &plan[..plan.len() / 2]);
+    given.run(&["contract", "apply", "broken.json"]).fails(1, "cannot read the plan broken.json");
+    given.run(&["contract", "apply", "0"]).fails(1, "neither a file nor the id of a pending plan");
+    let elsewhere = given_cases();
+    elsewhere.file("plan.json", &plan);
+    elsewhere.run(&["contract", "apply", "plan.json"]).fails(1, "made for the store");
+    given.ok(&["contract", "apply", "plan.json"]);
+    given.ok(&["contract", "apply", "plan.json"]);
+}
+
+#[test]
+fn a_pending_plan_is_found_by_the_beginning_of_its_id_and_can_be_rejected() {
+    let given = given_cases();
+    let run = given.run(&["--json", "contract", "plan", "mended.yaml"]);
+    let last: Value = serde_json::from_str(run.text().lines().last().unwrap()).unwrap();
+    let id = last["plan"].as_str().unwrap()[..12].to_owned();
+    assert!(given.ok(&["contract", "status"]).contains(&id));
+    given.ok(&["contract", "reject", &id]);
+    given.run(&["contract", "apply", &id]).fails(1, "pending plan");
+}
+
+#[test]
+fn an_entry_is_shown_as_its_contract_sees_it() {
+    let given = given_cases();
+    let text = given.ok(&["kv", "get", BUCKET, KEY, "--typed"]);
+    for part in ["acme.cases@v1 cases case", "version v1", "tenant", "acme", "\"status\": \"waiting\""] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    given.run(&["contract", "plan", "mended.yaml", "--out", "plan.json"]);
+    given.ok(&["contract", "apply", "plan.json"]);
+    let line = &given.json(&["kv", "get", BUCKET, KEY, "--typed"])[0];
+    assert_eq!((&line["version"], &line["migrationRequired"]), (&"v1".into(), &true.into()));
+    given.ok(&["kv", "bucket", "add", "plain"]);
+    given.ok(&["kv", "put", "plain", "a", "1"]);
+    given.run(&["kv", "get", "plain", "a", "--typed"]).fails(6, "no contract says what bucket plain holds");
+}
+
+#[test]
+fn guards_are_passed_by_only_on_record() {
+    let given = given_cases();
+    given.run(&["kv", "put", BUCKET, KEY, "no case"]).fails(2, "acme.cases@v1 says otherwise");
+    given.run(&["kv", "bucket", "rm", BUCKET, "--yes"]).fails(2, "belongs to acme.cases@v1");
+    given.ok(&["--break-glass", "an emergency", "kv", "put", BUCKET, KEY, "no case"]);
+    assert_eq!(given.ok(&["kv", "get", BUCKET, KEY]), "no case\n");
+    assert_eq!(given.run(&["kv", "get", BUCKET, KEY, "--typed"]).code, 9);
+    assert!(given.ok(&["kv", "ls", "pleach_system", "glass.>"]).starts_with("glass."));
+}
+
+#[test]
+fn a_removed_resource_is_set_aside_and_restored() {
+    let given = given_cases();
+    let without =
+        FIRST.split("resources:").next().unwrap().replace("schemas:", "schemas:\n  Note: {type: object}");
+    let notes = "resources:\n  kv:\n    notes: {purpose: Notes, schema: {schema: Note}}\n";
+    given.file("without.yaml", format!("{without}{notes}"));
+    given.run(&["contract", "plan", "without.yaml", "--out", "plan.json"]);
+    given.ok(&["contract", "apply", "plan.json", "--acknowledge", "a test"]);
+    assert!(given.ok(&["contract", "status"]).contains("set aside until"));
+    assert_eq!(given.run(&["kv", "put", BUCKET, KEY, CASE]).code, 2);
+    given.ok(&["contract", "restore", "acme.cases@v1", "cases"]);
+    given.ok(&["kv", "put", BUCKET, KEY, CASE]);
+    given.run(&["contract", "restore", "acme.cases@v1", "cases"]).fails(3, "set aside");
+    assert!(given.ok(&["contract", "sweep"]).contains("0 buckets are gone"));
+}
+
+#[test]
+fn the_code_of_a_contract_is_printed_or_written() {
+    let given = given_cases();
+    let printed = given.ok(&["contract", "codegen", "mended.yaml"]);
+    assert!(printed.contains("pub struct Case"), "{printed}");
+    given.ok(&["contract", "codegen", "mended.yaml", "-o", "cases.rs"]);
+    assert_eq!(std::fs::read_to_string(given.path().join("cases.rs")).unwrap(), printed);
+}
+
+#[test]
+fn the_demonstration_tells_its_story() {
+    let given = given_nothing();
+    let lines = given.json(&["demo", "--cases", "2000"]);
+    let event =
+        |name: &str| lines.iter().find(|line| line["event"] == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!(event("written")["cases"], 2000);
+    assert!(event("stopped")["dangers"].as_u64().unwrap() >= 3);
+    assert!(event("meanwhile")["written"].as_u64().unwrap() > 0);
+    assert_eq!((&event("done")["current"], &event("done")["lost"]), (&2000.into(), &0.into()));
+    let danger = lines.iter().find(|line| line["code"] == "required.added").unwrap();
+    assert_eq!((&danger["count"], &danger["of"]), (&2000.into(), &2000.into()));
+}
