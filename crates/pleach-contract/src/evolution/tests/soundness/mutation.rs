@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::choices::Choices;
-use super::schema::{NAMES, constant, keywords_of, node, number};
+use super::schema::{NAMES, constant, keywords_of, node, number, plain};
 use crate::text::child;
 
 /// The schema with one to three changes.
@@ -12,7 +12,8 @@ pub(super) fn changed(schema: &Value, choices: &mut Choices) -> Value {
     for _ in 0..1 + choices.below(3) {
         let mut places = Vec::new();
         collect(&schema, String::new(), false, &mut places);
-        let (place, guarded) = choices.one_of(&places).clone();
+        let at = if choices.chance(30) { 0 } else { choices.below(places.len()) };
+        let (place, guarded) = places[at].clone();
         if let Some(part) = schema.pointer_mut(&place) {
             change(part, guarded, choices);
         }
@@ -70,6 +71,7 @@ fn change(schema: &mut Value, guarded: bool, choices: &mut Choices) {
         let old = schema.clone();
         *schema = match kind {
             0 => json!({"anyOf": [old, {"type": "null"}]}),
+            _ if choices.chance(70) => plain(choices),
             _ => node(choices, 1, guarded),
         };
         return;
@@ -141,7 +143,8 @@ fn property(map: &mut Map<String, Value>, choices: &mut Choices) {
     let name = *choices.one_of(&NAMES);
     if properties.remove(name).is_none() || choices.chance(20) {
         let name = *choices.one_of(&NAMES);
-        properties.insert(name.into(), node(choices, 1, true));
+        let schema = if choices.chance(50) { plain(choices) } else { node(choices, 1, true) };
+        properties.insert(name.into(), schema);
     }
 }
 

@@ -10,8 +10,11 @@ const FORMATS: [&str; 2] = ["date", "ipv4"];
 const TYPES: [&str; 7] = ["object", "integer", "string", "array", "number", "null", "boolean"];
 const DEFS: [&str; 2] = ["one", "two"];
 
-/// A schema with definitions.
+/// A schema: half of them with definitions and whatever comes, half of a few keywords that have to do with each other.
 pub(super) fn root(choices: &mut Choices) -> Value {
+    if choices.chance(50) {
+        return themed(choices);
+    }
     let mut schema = node(choices, 3, false);
     if let (Value::Object(map), true) = (&mut schema, choices.chance(60)) {
         let defs: Map<String, Value> =
@@ -21,6 +24,63 @@ pub(super) fn root(choices: &mut Choices) -> Value {
         without_references(&mut schema);
     }
     schema
+}
+
+/// Keywords that are only right together, around the plainest schemas.
+fn themed(choices: &mut Choices) -> Value {
+    let mut map = Map::new();
+    match choices.below(5) {
+        0 | 1 => {
+            map.insert("type".into(), json!("object"));
+            let names = choices.below(3);
+            let properties: Map<String, Value> =
+                (0..names).map(|_| ((*choices.one_of(&NAMES)).to_owned(), plain(choices))).collect();
+            map.insert("properties".into(), Value::Object(properties));
+            if choices.chance(60) {
+                map.insert("patternProperties".into(), json!({*choices.one_of(&PATTERNS): plain(choices)}));
+            }
+            if choices.chance(70) {
+                let others = if choices.chance(60) { json!(false) } else { plain(choices) };
+                map.insert("additionalProperties".into(), others);
+            }
+        }
+        2 => {
+            map.insert("type".into(), json!("array"));
+            map.insert("contains".into(), plain(choices));
+            for word in ["minContains", "maxContains"] {
+                if choices.chance(50) {
+                    map.insert(word.into(), json!(choices.below(3)));
+                }
+            }
+        }
+        3 => {
+            let branches: Vec<Value> = (0..2 + choices.below(2)).map(|_| plain(choices)).collect();
+            map.insert((*choices.one_of(&["oneOf", "anyOf"])).into(), Value::Array(branches));
+        }
+        _ => {
+            for word in ["if", "then", "else"] {
+                map.insert(word.into(), plain(choices));
+            }
+        }
+    }
+    Value::Object(map)
+}
+
+/// A schema of one keyword, of those that overlap.
+pub(super) fn plain(choices: &mut Choices) -> Value {
+    choices
+        .one_of(&[
+            json!({"type": "integer"}),
+            json!({"type": "number"}),
+            json!({"type": "string"}),
+            json!({"minimum": 1}),
+            json!({"minimum": 2}),
+            json!({"const": 1}),
+            json!({"enum": [1, "a"]}),
+            json!(true),
+            json!({"type": ["integer", "null"]}),
+        ])
+        .clone()
 }
 
 /// The same, of every draft and with everything that is hard to compare.

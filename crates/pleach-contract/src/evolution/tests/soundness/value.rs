@@ -65,7 +65,7 @@ fn object(map: &Map<String, Value>, root: &Value, choices: &mut Choices, depth: 
         .map_or(Vec::new(), |list| list.iter().filter_map(Value::as_str).collect());
     let others = map.get("additionalProperties");
     for name in NAMES {
-        let schema = properties.and_then(|properties| properties.get(name));
+        let schema = properties.and_then(|properties| properties.get(name)).or_else(|| matched(map, name));
         let wanted = match schema {
             _ if required.contains(&name) => true,
             Some(Value::Bool(false)) => false,
@@ -78,6 +78,17 @@ fn object(map: &Map<String, Value>, root: &Value, choices: &mut Choices, depth: 
         }
     }
     Value::Object(made)
+}
+
+/// The schema of the first pattern that a name matches.
+fn matched<'s>(map: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
+    let mut patterns = map.get("patternProperties")?.as_object()?.iter();
+    let found = patterns.find(|(pattern, _)| match pattern.as_str() {
+        "^x" => name.starts_with('x'),
+        "a$" => name.ends_with('a'),
+        _ => name.len() == 1,
+    });
+    found.map(|(_, schema)| schema)
 }
 
 fn array(map: &Map<String, Value>, root: &Value, choices: &mut Choices, depth: usize) -> Value {
