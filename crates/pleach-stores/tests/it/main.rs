@@ -1,5 +1,7 @@
 //! Contracts on real engines: what is refused, what a plan says, and what an apply does, whenever it is interrupted.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
+
 mod adoption;
 mod applying;
 mod aside;
