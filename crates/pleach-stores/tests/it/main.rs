@@ -105,5 +105,7 @@ on_both_engines! {
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;
     racing:
-        no_violator_slips_in_behind_an_apply;
+        no_violator_slips_in_behind_an_apply
+        an_apply_waits_for_writes_that_are_under_way
+        an_apply_without_its_guards_is_not_accepted;
 }
