@@ -80,7 +80,7 @@ impl Contracts {
             Step::Adopt { config, .. } | Step::TakeBack { config, .. } | Step::Configure { config, .. } => {
                 Ok(engine.update_bucket(&bucket, config.clone()).await.map(drop)?)
             }
-            // These are in the records alone: see `bind`.
+            // These are in the records alone: see `put_in_force`.
             Step::Keep { .. } | Step::SetAside { .. } => Ok(()),
         }
     }

@@ -44,6 +44,8 @@ impl ExportArgs {
         let mut names = self.buckets;
         if names.is_empty() {
             names = store.buckets().await?.into_iter().map(|info| info.name).collect();
+            // Nobody could import what a store knows about its contracts: only its authority writes that.
+            names.retain(|name| name.as_str() != pleach::SYSTEM_BUCKET);
         }
         let mut seen = HashSet::new();
         names.retain(|name| seen.insert(name.clone()));

@@ -153,6 +153,8 @@ impl MigrateArgs {
             return Ok(self.buckets.clone());
         }
         let names = source.buckets().await?.into_iter().map(|info| info.name);
+        // What a store knows about its contracts is its own: the target plans them itself, and adopts the buckets.
+        let names = names.filter(|name| name.as_str() != pleach::SYSTEM_BUCKET);
         let pairs: Vec<_> = names.map(|name| BucketPair { from: name.clone(), to: name }).collect();
         if pairs.is_empty() {
             let problem = Problem::not_found("there is no bucket in the source");

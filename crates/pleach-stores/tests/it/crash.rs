@@ -1,6 +1,6 @@
 use pleach_contract::Contract;
 use pleach_engine::Engine;
-use pleach_stores::{ApplyOptions, AuthorityError, Materialised, OwnerState, PlanOptions, SYSTEM_BUCKET};
+use pleach_stores::{ApplyOptions, AuthorityError, Materialised, OwnerState, PlanOptions};
 use serde_json::json;
 
 use crate::Given;
@@ -140,7 +140,6 @@ pub(crate) async fn a_failed_step_keeps_the_old_bindings(given: Given) {
     let status = given.contracts.status(&lineage()).await.unwrap().unwrap();
     assert_eq!((status.authority.version, &status.authority.status), (3, &Materialised::Current));
     assert_eq!(status.authority.bindings.keys().collect::<Vec<_>>(), ["mails", "notes"]);
-    let _ = SYSTEM_BUCKET;
 }
 
 fn after_without_olds() -> Contract {

@@ -14,6 +14,7 @@ mod guarding;
 mod kv;
 mod planning;
 mod property;
+mod racing;
 mod watched;
 
 use given::Given;
@@ -104,4 +105,6 @@ on_both_engines! {
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;
+    racing:
+        no_violator_slips_in_behind_an_apply;
 }
