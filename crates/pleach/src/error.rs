@@ -2,7 +2,7 @@ use pleach_engine::{
     BucketName, CommitError, Conflict, ConsumerName, EngineError, ErrorKind, InvalidHeader, InvalidName, Key,
     Revision,
 };
-use pleach_stores::AuthorityError;
+use pleach_stores::{AuthorityError, KvError};
 
 use crate::codec::CodecError;
 use crate::migrate::MigrateError;
@@ -108,6 +108,9 @@ pub enum Error {
     /// What stands between the store and a contract.
     #[error(transparent)]
     Contract(#[from] AuthorityError),
+    /// What a resource of a contract could not do.
+    #[error(transparent)]
+    Kv(#[from] KvError),
     /// What the engine could not do.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -129,12 +132,13 @@ impl Error {
             Self::Projection(error) => error.kind(),
             Self::Migrate(error) => error.kind(),
             Self::Contract(error) => error.kind(),
+            Self::Kv(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
 
     /// The next step.
-    pub fn help(&self) -> &'static str {
+    pub fn help(&self) -> &str {
         match self {
             Self::Key(error) | Self::BucketName(error) | Self::ConsumerName(error) | Self::Filter(error) => {
                 error.help()
@@ -154,6 +158,7 @@ impl Error {
             Self::Projection(error) => error.help(),
             Self::Migrate(error) => error.help(),
             Self::Contract(error) => error.help(),
+            Self::Kv(error) => error.help(),
             Self::Engine(error) => error.help(),
         }
     }
@@ -203,7 +208,7 @@ impl WriteError {
     }
 
     /// The next step.
-    pub fn help(&self) -> &'static str {
+    pub fn help(&self) -> &str {
         match self {
             Self::Conflict(conflict) => conflict.help(),
             Self::Failed(error) => error.help(),

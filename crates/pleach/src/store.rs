@@ -7,7 +7,7 @@ use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
     MemoryEngine, Reads, SystemClock, Timestamp,
 };
-use pleach_stores::{Contracts, Guarded, KvError, Service};
+use pleach_stores::{Contracts, Guarded, Service};
 
 use crate::origin::Source;
 
@@ -155,9 +155,9 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`KvError::Authority`] if it is not, or what the engine could not do.
-    pub async fn service(&self, contract: &Contract) -> Result<Service, KvError> {
-        Service::bind(&self.engine, contract).await
+    /// If it is not, or what the engine could not do.
+    pub async fn service(&self, contract: &Contract) -> Result<Service, Error> {
+        Ok(Service::bind(&self.engine, contract).await?)
     }
 
     /// The same store, past the guards of its contracts: what is done through it to a bucket that a contract owns is
