@@ -108,7 +108,7 @@ impl Contracts {
         let scans = self.weigh(contract, &places, &mut findings, &options.watchers()).await?;
         findings.retain(PlanFinding::matters);
         let took = shared.clock.elapsed().saturating_sub(began);
-        findings.sort_by(|a, b| b.verdict.cmp(&a.verdict));
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
         let made = shared.clock.now();
         let base = authority.as_ref().map_or_else(Base::default, |authority| Base {
             version: authority.version,

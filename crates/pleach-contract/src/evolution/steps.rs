@@ -1,5 +1,5 @@
 /// How many subschemas, properties and other parts one diff looks at. What it cannot look at is to be scanned.
-pub const DIFF_STEPS_MAX: usize = 1_000_000;
+pub const DIFF_STEPS_MAX: usize = 250_000;
 
 /// What is left of the budget of a diff.
 #[derive(Debug)]

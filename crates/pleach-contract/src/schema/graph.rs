@@ -214,7 +214,9 @@ pub(crate) fn target<'s>(root: &'s Value, reference: &str) -> Option<(String, &'
 /// How the subschemas of a keyword are evaluated, if it has any.
 fn applies(keyword: &str) -> Option<Applies> {
     Some(match keyword {
-        "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "dependentSchemas" => Applies::InPlace,
+        // `dependencies` is of older drafts, and the validator still follows it.
+        "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "dependentSchemas"
+        | "dependencies" => Applies::InPlace,
         "properties" | "additionalProperties" => Applies::Named,
         "patternProperties" | "propertyNames" | "unevaluatedProperties" => Applies::Fields,
         "prefixItems" | "items" | "additionalItems" => Applies::Placed,
@@ -226,8 +228,10 @@ fn applies(keyword: &str) -> Option<Applies> {
 
 /// Where the subschemas of a keyword are: in a list, by name, or the one itself.
 fn places(keyword: &str, value: &Value, place: &str) -> Vec<String> {
-    let by_name =
-        matches!(keyword, "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions");
+    let by_name = matches!(
+        keyword,
+        "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions"
+    );
     match value {
         Value::Array(items) => (0..items.len()).map(|index| child(place, index)).collect(),
         Value::Object(map) if by_name => map.keys().map(|name| child(place, name)).collect(),

@@ -52,6 +52,9 @@ fn nothing_is_fetched_or_opened() {
     assert_eq!(code(&json!({"$id": "https://example.com/x"})).0, Code::SchemaReference);
     assert_eq!(code(&json!({"$dynamicRef": "#x"})).0, Code::SchemaReference);
     assert_eq!(code(&json!({"$ref": "#/$defs/gone"})).0, Code::SchemaReference);
+    // A keyword of older drafts that the validator still follows.
+    assert_eq!(code(&json!({"dependencies": {"a": {"$ref": "#/$defs/gone"}}})).0, Code::SchemaReference);
+    assert_eq!(code(&json!({"dependencies": {"a": {"$ref": "#"}}})).0, Code::SchemaLoop);
 }
 
 #[test]

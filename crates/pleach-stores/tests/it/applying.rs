@@ -62,12 +62,13 @@ pub(crate) async fn a_plan_of_another_store_is_refused(given: Given) {
 
 pub(crate) async fn an_edited_plan_is_refused(given: Given) {
     let plan = given.plan(&notes(note())).await;
-    let mut edits: Vec<Plan> = Vec::new();
-    edits.push(Plan { steps: Vec::new(), ..plan.clone() });
-    edits.push(Plan { service: "other".into(), ..plan.clone() });
-    edits.push(Plan { expires: plan.expires.saturating_add(Duration::from_secs(1)), ..plan.clone() });
-    edits.push(Plan { contract: notes(short_note()).to_value(), ..plan.clone() });
-    edits.push(Plan { format: "pleach.plan.v2".into(), ..plan.clone() });
+    let edits = [
+        Plan { steps: Vec::new(), ..plan.clone() },
+        Plan { service: "other".into(), ..plan.clone() },
+        Plan { expires: plan.expires.saturating_add(Duration::from_secs(1)), ..plan.clone() },
+        Plan { contract: notes(short_note()).to_value(), ..plan.clone() },
+        Plan { format: "pleach.plan.v2".into(), ..plan.clone() },
+    ];
     for edited in edits {
         let error = given.apply(&edited).await.unwrap_err();
         assert!(matches!(error, AuthorityError::EditedPlan { .. }), "{error:?}");

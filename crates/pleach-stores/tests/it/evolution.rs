@@ -1,12 +1,13 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use pleach_contract::evolution::Verdict;
-use pleach_engine::{Batch, Engine, Key};
+use pleach_engine::{Engine, Key};
 use pleach_stores::{ApplyOptions, AuthorityError, Plan, PlanFinding, PlanOptions};
 use serde_json::{Value, json};
 
 use crate::Given;
-use crate::given::{NOTES, contract, lineage, name, note, notes, notes_with, refusal, short_note};
+use crate::given::{NOTES, contract, lineage, name, note, notes, notes_with, put, refusal, short_note};
 
 /// The findings that are not safe.
 fn dangers(plan: &Plan) -> Vec<&PlanFinding> {
@@ -122,8 +123,10 @@ pub(crate) async fn what_was_written_since_the_plan_is_looked_at(given: Given) {
     // And what someone else slips in while it is applied is found as well.
     given.insist(&notes(note())).await;
     let plan = given.plan(&notes(short_note())).await;
-    let batch = Batch::new().put(Key::parse("four").unwrap(), r#"{"text": "much longer"}"#);
-    given.below.slip_in(&name(NOTES), batch);
+    let below = Arc::clone(&given.below);
+    given.below.before_scan(&name(NOTES), move || {
+        pollster::block_on(put(&*below, NOTES, "four", r#"{"text": "much longer"}"#)).unwrap();
+    });
     assert!(matches!(given.apply(&plan).await, Err(AuthorityError::Violators { .. })));
 }
 

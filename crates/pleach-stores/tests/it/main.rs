@@ -1,5 +1,7 @@
 //! Contracts on real engines: what is refused, what a plan says, and what an apply does, whenever it is interrupted.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
+
 mod adoption;
 mod applying;
 mod aside;
@@ -106,5 +108,7 @@ on_both_engines! {
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;
     racing:
-        no_violator_slips_in_behind_an_apply;
+        no_violator_slips_in_behind_an_apply
+        an_apply_waits_for_writes_that_are_under_way
+        an_apply_without_its_guards_is_not_accepted;
 }

@@ -1,13 +1,15 @@
 //! Writers that do not wait for an apply.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use pleach_engine::{Engine, Key, Operation, ScanQuery};
-use pleach_stores::{ApplyOptions, AuthorityError};
+use pleach_engine::{Clock, Engine, Key, Operation, ScanQuery};
+use pleach_stores::{ApplyOptions, AuthorityError, Contracts, Guarded};
 
 use crate::Given;
-use crate::given::{NOTES, name, note, notes, short_note};
+use crate::given::{NOTES, lineage, name, note, notes, short_note};
 
 /// Whatever is written while a contract comes into force: once it has, nothing is there that it refuses.
 pub(crate) async fn no_violator_slips_in_behind_an_apply(given: Given) {
@@ -53,6 +55,43 @@ pub(crate) async fn no_violator_slips_in_behind_an_apply(given: Given) {
         }
     }
     assert!(applied.into_inner() > 0, "{refused:?} were refused, and none applied");
+}
+
+/// A write that was judged by the old guards and is still under way is waited for, and then seen.
+pub(crate) async fn an_apply_waits_for_writes_that_are_under_way(given: Given) {
+    given.accept(&notes(note())).await;
+    let plan = given.plan(&notes(short_note())).await;
+    let gate = given.below.hold_up(&name(NOTES));
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            pollster::block_on(given.put(NOTES, "late", r#"{"text": "much too long"}"#)).unwrap();
+        });
+        gate.wait();
+        let applier =
+            scope.spawn(|| pollster::block_on(given.contracts.apply(&plan, ApplyOptions::by("ann"))));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!writer.is_finished() && !applier.is_finished());
+        gate.open();
+        let result = applier.join().unwrap();
+        assert!(matches!(result, Err(AuthorityError::Violators { count: 1, .. })), "{result:?}");
+    });
+}
+
+/// An apply whose guards someone else took off meanwhile is not accepted, whatever it has seen before.
+pub(crate) async fn an_apply_without_its_guards_is_not_accepted(given: Given) {
+    given.accept(&notes(note())).await;
+    given.put(NOTES, "one", r#"{"text": "tiny"}"#).await.unwrap();
+    let plan = given.plan(&notes(short_note())).await;
+    let clock = Arc::clone(&given.clock) as Arc<dyn Clock>;
+    let other = Guarded::new(Arc::clone(&given.below) as Arc<dyn Engine>, clock);
+    given.below.before_scan(&name(NOTES), move || {
+        pollster::block_on(Contracts::of(&other).resume(&lineage())).unwrap();
+    });
+    let error = given.apply(&plan).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::Moved { .. }), "{error:?}");
+    let status = given.contracts.status(&lineage()).await.unwrap().unwrap();
+    assert_eq!((status.authority.version, status.is_unfinished), (1, false));
+    given.put(NOTES, "one", r#"{"text": "much too long"}"#).await.unwrap();
 }
 
 async fn long_ones(given: &Given) -> Vec<String> {

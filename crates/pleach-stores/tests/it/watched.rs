@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU8;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pleach_engine::{
@@ -9,6 +10,7 @@ use pleach_engine::{
     ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection,
     WatchQuery, WatchStream,
 };
+use tokio::sync::Notify;
 
 /// When a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +29,39 @@ pub(crate) struct Watched {
     calls: AtomicUsize,
     fails: Mutex<Option<(usize, Failing)>>,
     scans: Mutex<BTreeMap<String, usize>>,
-    /// Done by someone else just before the next scan of a bucket.
-    before_scan: Mutex<Option<(BucketName, Batch)>>,
+    /// What someone else does just before the next scan of a bucket.
+    before_scan: Mutex<Option<(BucketName, Act)>>,
+    /// Before which the next commit to a bucket waits.
+    gate: Mutex<Option<(BucketName, Arc<Gate>)>>,
+}
+
+/// What someone else does.
+struct Act(Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Act {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Act")
+    }
+}
+
+/// Holds a commit up after it has left its caller and before it is done.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    is_reached: AtomicBool,
+    open: Notify,
+}
+
+impl Gate {
+    /// Waits until a commit stands before it.
+    pub(crate) fn wait(&self) {
+        while !self.is_reached.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(crate) fn open(&self) {
+        self.open.notify_one();
+    }
 }
 
 impl Watched {
@@ -46,6 +79,7 @@ impl Watched {
             fails: Mutex::new(None),
             scans: Mutex::default(),
             before_scan: Mutex::default(),
+            gate: Mutex::default(),
         })
     }
 
@@ -66,9 +100,16 @@ impl Watched {
         self.scans.lock().unwrap().remove(bucket).unwrap_or_default()
     }
 
-    /// Commits `batch` just before the next scan of `bucket` begins, as another process would.
-    pub(crate) fn slip_in(&self, bucket: &BucketName, batch: Batch) {
-        *self.before_scan.lock().unwrap() = Some((bucket.clone(), batch));
+    /// Lets someone else do `act` just before the next scan of `bucket` begins.
+    pub(crate) fn before_scan(&self, bucket: &BucketName, act: impl FnOnce() + Send + 'static) {
+        *self.before_scan.lock().unwrap() = Some((bucket.clone(), Act(Box::new(act))));
+    }
+
+    /// Holds the next commit to `bucket` up.
+    pub(crate) fn hold_up(&self, bucket: &BucketName) -> Arc<Gate> {
+        let gate = Arc::new(Gate::default());
+        *self.gate.lock().unwrap() = Some((bucket.clone(), Arc::clone(&gate)));
+        gate
     }
 
     async fn pass<T, E: From<EngineError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
@@ -120,6 +161,11 @@ impl Engine for Watched {
     }
 
     async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
+        let gate = self.gate.lock().unwrap().take_if(|(name, _)| name == bucket);
+        if let Some((_, gate)) = gate {
+            gate.is_reached.store(true, Ordering::SeqCst);
+            gate.open.notified().await;
+        }
         self.pass(self.engine.commit(bucket, batch)).await
     }
 
@@ -132,12 +178,9 @@ impl Engine for Watched {
     }
 
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
-        let slipping = {
-            let mut waiting = self.before_scan.lock().unwrap();
-            waiting.take_if(|(name, _)| name == bucket)
-        };
-        if let Some((bucket, batch)) = slipping {
-            self.engine.commit(&bucket, batch).await.unwrap();
+        let act = self.before_scan.lock().unwrap().take_if(|(name, _)| name == bucket);
+        if let Some((_, Act(act))) = act {
+            act();
         }
         if query.page.is_none() {
             *self.scans.lock().unwrap().entry(bucket.to_string()).or_default() += 1;

@@ -26,14 +26,17 @@ pub(super) struct Added {
     pub(super) instance: String,
 }
 
+/// The names of a schema, old and new, and the places of its values that keys are made of.
+type Names<'c> = (&'c str, &'c str, Vec<String>);
+
 /// Two contracts, and what was found so far.
 #[derive(Debug)]
 pub(super) struct Comparison<'c> {
     old: &'c Contract,
     new: &'c Contract,
     steps: Steps,
-    /// Schemas that were compared, by their names and what keys are made of.
-    schemas: HashMap<(&'c str, &'c str, Vec<String>), Rc<(Vec<Change>, bool)>>,
+    /// Schemas that were compared.
+    schemas: HashMap<Names<'c>, Rc<(Vec<Change>, bool)>>,
     pub(super) findings: Vec<Finding>,
     pub(super) added: Vec<Added>,
     /// Whether there is more than was found.

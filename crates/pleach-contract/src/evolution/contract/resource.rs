@@ -17,7 +17,7 @@ pub(super) fn compare(all: &mut Comparison<'_>) {
             continue;
         }
         let is_same = |other: &&String| looks_same((contracts.0, resource), (contracts.1, &new[*other]));
-        let renamed = added.iter().position(|other| is_same(other)).map(|at| added.remove(at));
+        let renamed = added.iter().position(is_same).map(|at| added.remove(at));
         let finding = match renamed {
             Some(other) => {
                 let message = format!("`{other}` looks renamed from `{alias}`, and its bucket begins empty");

@@ -8,30 +8,26 @@ use crate::text::child;
 pub(super) fn compare(all: &mut Comparison<'_>) {
     let (old, new) = (all.old, all.new);
     let subject = |name: &String| Subject::State { store: name.clone(), version: None };
-    let is_gone = |name: &String| !new.state.contains_key(name);
-    let is_new = |name: &String| !old.state.contains_key(name);
-    let mut added: Vec<&String> = new.state.keys().filter(|name| is_new(name)).collect();
+    let mut added: Vec<&String> = new.state.keys().filter(|name| !old.state.contains_key(*name)).collect();
     for (name, store) in &old.state {
         let path = child("/state", name);
         if let Some(after) = new.state.get(name) {
-            store_changes(all, &subject(name), &path, store, after);
-        } else if is_gone(name) {
-            let is_same = |other: &&String| looks_same((old, store), (new, &new.state[*other]));
-            let renamed = added.iter().position(|other| is_same(other)).map(|at| added.remove(at));
-            let finding = match renamed {
-                Some(other) => {
-                    let message =
-                        format!("the store `{other}` looks renamed from `{name}`, and begins empty");
-                    let path = child("/state", other);
-                    Finding::new(FindingCode::StateRenamed, path, subject(name), message)
-                }
-                None => {
-                    let message = format!("the store `{name}` was removed");
-                    Finding::new(FindingCode::StateRemoved, path, subject(name), message)
-                }
-            };
-            all.tell(finding.asking(Question::Present));
+            changes(all, &subject(name), &path, store, after);
+            continue;
         }
+        let is_same = |other: &&String| looks_same((old, store), (new, &new.state[*other]));
+        let renamed = added.iter().position(is_same).map(|at| added.remove(at));
+        let finding = match renamed {
+            Some(other) => {
+                let message = format!("the store `{other}` looks renamed from `{name}`, and begins empty");
+                Finding::new(FindingCode::StateRenamed, child("/state", other), subject(name), message)
+            }
+            None => {
+                let message = format!("the store `{name}` was removed");
+                Finding::new(FindingCode::StateRemoved, path, subject(name), message)
+            }
+        };
+        all.tell(finding.asking(Question::Present));
     }
     for name in added {
         let message = format!("the store `{name}` was added");
@@ -40,7 +36,7 @@ pub(super) fn compare(all: &mut Comparison<'_>) {
     }
 }
 
-fn store_changes<'c>(
+fn changes<'c>(
     all: &mut Comparison<'c>,
     subject: &Subject,
     path: &str,

@@ -18,9 +18,7 @@ pub(super) fn compare<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>) {
     for index in 0..old.first.len().max(new.first.len()) {
         walk.follow(site, (old.at(index), new.at(index)), Step::Item(index), Sense::Same);
     }
-    if !(old.others.is_anything() && new.others.is_anything()) {
-        walk.follow(site, (old.others, new.others), Step::Any, Sense::Same);
-    }
+    walk.follow(site, (old.others, new.others), Step::Any, Sense::Same);
     contains(walk, site);
 }
 

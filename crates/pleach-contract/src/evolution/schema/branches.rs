@@ -16,6 +16,10 @@ pub(super) fn alternatives<'a>(
     site: &Site<'a>,
     (old, new): (&Place<'a>, &Place<'a>),
 ) -> bool {
+    // Next to what accepts everything, a choice is a condition as any other.
+    if site.old.is_anything() || site.new.is_anything() {
+        return false;
+    }
     for keyword in ["anyOf", "oneOf"] {
         let (was_choice, is_choice) = (site.old.is_only(keyword), site.new.is_only(keyword));
         if was_choice == is_choice {

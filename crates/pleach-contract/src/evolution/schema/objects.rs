@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::change::{Change, Holds, Sense};
-use super::place::{Place, Shape};
+use super::place::{NO_KEYWORDS, Place, Shape};
 use super::rename;
 use super::types::Types;
 use super::walk::{Site, Step, Walk};
@@ -222,9 +222,7 @@ fn dependent<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>) {
 
 /// The schemas of a keyword that has several by name.
 pub(super) fn entries<'a>(place: &Place<'a>, keyword: &str) -> &'a Map<String, Value> {
-    let nothing = Place { schema: &super::place::ANYTHING, path: String::new() };
-    let value = place.keywords().get(keyword).and_then(Value::as_object);
-    value.unwrap_or_else(|| nothing.keywords())
+    place.keywords().get(keyword).and_then(Value::as_object).unwrap_or(&NO_KEYWORDS)
 }
 
 /// A list of names.

@@ -6,9 +6,9 @@ use crate::schema::{SCHEMA_REFERENCES_MAX, is_draft_2019, target};
 use crate::text::{child, unescaped};
 
 /// The schema that accepts everything: what stands where a keyword is missing.
-pub(super) static ANYTHING: Value = Value::Bool(true);
+static ANYTHING: Value = Value::Bool(true);
 
-static NO_KEYWORDS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+pub(super) static NO_KEYWORDS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 /// Keywords that say nothing about which values are accepted, but that a change of them is worth a word.
 const ANNOTATIONS: [&str; 9] = [
@@ -140,21 +140,30 @@ pub(super) enum Shape<'a> {
 impl<'a> Place<'a> {
     /// The place of a keyword's schema; one that accepts everything if it is not there.
     pub(super) fn keyword(&self, keyword: &str) -> Self {
-        let schema = self.keywords().get(keyword).unwrap_or(&ANYTHING);
-        Self { schema, path: child(&self.path, keyword) }
+        match self.keywords().get(keyword) {
+            Some(schema) => Self { schema, path: child(&self.path, keyword) },
+            None => Self::missing(),
+        }
     }
 
     /// The place of a schema in a keyword that has several by name; one that accepts everything if it is not there.
     pub(super) fn named(&self, keyword: &str, name: &str) -> Self {
-        let schema = self.keywords().get(keyword).and_then(|all| all.get(name)).unwrap_or(&ANYTHING);
-        Self { schema, path: child(&child(&self.path, keyword), name) }
+        match self.keywords().get(keyword).and_then(|all| all.get(name)) {
+            Some(schema) => Self { schema, path: child(&child(&self.path, keyword), name) },
+            None => Self::missing(),
+        }
     }
 
     /// The places of the schemas in a keyword that has a list of them.
     pub(super) fn listed(&self, keyword: &str) -> Vec<Self> {
-        let list = self.keywords().get(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let Some(list) = self.keywords().get(keyword).and_then(Value::as_array) else { return Vec::new() };
         let path = child(&self.path, keyword);
         list.iter().enumerate().map(|(at, schema)| Self { schema, path: child(&path, at) }).collect()
+    }
+
+    /// Where nothing is written, there is no path either.
+    fn missing() -> Self {
+        Self { schema: &ANYTHING, path: String::new() }
     }
 
     pub(super) fn keywords(&self) -> &'a Map<String, Value> {
@@ -198,6 +207,11 @@ impl<'a> Place<'a> {
     /// Whether it consists of this keyword and annotations.
     pub(super) fn is_only(&self, keyword: &str) -> bool {
         only(self.keywords()).is_some_and(|(word, _)| word == keyword)
+    }
+
+    /// Whether nothing is written there, so that everything is accepted.
+    pub(super) fn is_missing(&self) -> bool {
+        std::ptr::eq(self.schema, &raw const ANYTHING)
     }
 
     /// Which node it is, wherever it was come from.

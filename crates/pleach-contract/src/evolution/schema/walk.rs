@@ -176,6 +176,7 @@ impl<'a, 's> Walk<'a, 's> {
     /// Tells a change of a keyword that is there in one of the two, or of the schema itself.
     pub(super) fn tell(&mut self, site: &Site<'a>, keyword: &str, change: Change) {
         let place = match keyword {
+            "" if site.new.is_missing() => site.old.path.clone(),
             "" => site.new.path.clone(),
             _ if site.new.keywords().contains_key(keyword) => child(&site.new.path, keyword),
             _ => child(&site.old.path, keyword),
@@ -220,6 +221,9 @@ impl<'a, 's> Walk<'a, 's> {
         step: Step<'_>,
         sense: Sense,
     ) {
+        if old.is_missing() && new.is_missing() {
+            return;
+        }
         let instance = site.below(step).filter(|instance| {
             let longest = self.keys.iter().map(String::len).max().unwrap_or(0);
             instance.len() <= INSTANCE_BYTES_MAX.max(longest)

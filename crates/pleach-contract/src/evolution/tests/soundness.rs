@@ -27,7 +27,7 @@ const CASES_VARIABLE: &str = "PLEACH_EVOLUTION_CASES";
 const SEED_VARIABLE: &str = "PLEACH_EVOLUTION_SEED";
 
 /// How many cases are tried if nobody says how many.
-const CASES_DEFAULT: u64 = 3_000;
+const CASES_DEFAULT: u64 = 2_500;
 
 /// How many values each schema of a pair is asked for.
 const VALUES: usize = 12;
@@ -36,7 +36,7 @@ const VALUES: usize = 12;
 #[derive(Debug, Default)]
 struct Tally {
     pairs: u64,
-    /// Pairs that are different, and yet safe: backward, forward.
+    /// Pairs that accept different values by all we know, and yet are safe in one direction: backward, forward.
     safe: [u64; 2],
     /// Pairs that are said not to be safe, and the share of them of which a value shows it.
     unsafe_pairs: [u64; 2],
@@ -89,7 +89,7 @@ fn what_is_called_safe_refuses_nothing_that_was_accepted() {
     let share = |part: u64, whole: u64| part * 100 / whole.max(1);
     assert!(share(tally.safe[0], tally.pairs) >= 15, "few pairs are safe backward: {tally:?}");
     assert!(share(tally.safe[1], tally.pairs) >= 15, "few pairs are safe forward: {tally:?}");
-    assert!(share(tally.accepted, tally.values) >= 40, "few values are accepted: {tally:?}");
+    assert!(share(tally.accepted, tally.values) >= 25, "few values are accepted: {tally:?}");
     // And neither does a diff that calls nothing safe.
     assert!(share(tally.shown[0], tally.unsafe_pairs[0]) >= 25, "many are scanned in vain: {tally:?}");
     assert!(share(tally.shown[1], tally.unsafe_pairs[1]) >= 25, "many are warned in vain: {tally:?}");
@@ -105,7 +105,7 @@ fn check(old: &Value, new: &Value, choices: &mut Choices, tally: &mut Tally) -> 
     let safe = [is_safe(|change| change.backward), is_safe(|change| change.forward)];
     let mut values: Vec<Value> = (0..VALUES).map(|_| value::of(old, choices)).collect();
     values.extend((0..VALUES).map(|_| value::of(new, choices)));
-    let is_changed = old != new;
+    let is_changed = changes.iter().any(|change| !change.is_idle());
     tally.pairs += u64::from(is_changed);
     let mut shown = [false; 2];
     for value in &values {

@@ -72,7 +72,8 @@ pub(super) fn node(choices: &mut Choices, depth: usize, guarded: bool) -> Value 
     }
     keywords_of(kind, choices, depth, &mut map);
     if choices.chance(15) {
-        keywords_of(choices.one_of(&TYPES), choices, depth, &mut map);
+        let kind = *choices.one_of(&TYPES);
+        keywords_of(kind, choices, depth, &mut map);
     }
     if depth > 0 && choices.chance(20) {
         combined(choices, depth - 1, guarded, &mut map);
