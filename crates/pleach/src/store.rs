@@ -7,7 +7,7 @@ use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
     MemoryEngine, Reads, SystemClock, Timestamp,
 };
-use pleach_stores::{Contracts, Guarded, KvError, Service};
+use pleach_stores::{Contracts, Guarded, Service};
 
 use crate::origin::Source;
 
@@ -118,10 +118,46 @@ impl Store {
     /// The resources of the contract that the code was written for, with types: it must be in force here, or have been
     /// and still be accepted.
     ///
+    /// ```
+    /// use pleach::contract::{Contract, Notation};
+    /// use pleach::{ApplyOptions, PlanOptions, Read, Store};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Note { text: String }
+    ///
+    /// # pollster::block_on(async {
+    /// let text = r#"
+    /// format: pleach.contract.v1
+    /// id: acme.notes@v1
+    /// kind: app
+    /// displayName: Notes
+    /// description: Notes of people
+    /// schemas:
+    ///   Note: {type: object, properties: {text: {type: string}}, required: [text]}
+    /// resources:
+    ///   kv:
+    ///     notes: {purpose: All notes, schema: {schema: Note}, keyspaces: {note: {key: "u.{user}.{number:uint(4)}"}}}
+    /// "#;
+    /// let contract = Contract::parse(text.as_bytes(), Notation::Yaml)?.contract;
+    /// let store = Store::in_memory();
+    /// let plan = store.contracts().plan(&contract, PlanOptions::default()).await?;
+    /// store.contracts().apply(&plan, ApplyOptions::by("ann")).await?;
+    ///
+    /// let notes = store.service(&contract).await?.kv("notes")?.keyspace::<Note>("note")?;
+    /// notes.create(&["ann".into(), 1_u64.into()], &Note { text: "milk".into() }).await?;
+    /// match notes.get("u.ann.0001").await? {
+    ///     Some(Read::Current(note)) => assert_eq!(note.value.text, "milk"),
+    ///     Some(Read::MigrationRequired(old)) => panic!("it is of version {}", old.version),
+    ///     None => panic!("it was created"),
+    /// }
+    /// # Ok::<_, Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
     /// # Errors
-    /// [`KvError::Authority`] if it is not, or what the engine could not do.
-    pub async fn service(&self, contract: &Contract) -> Result<Service, KvError> {
-        Service::bind(&self.engine, contract).await
+    /// If it is not, or what the engine could not do.
+    pub async fn service(&self, contract: &Contract) -> Result<Service, Error> {
+        Ok(Service::bind(&self.engine, contract).await?)
     }
 
     /// The same store, past the guards of its contracts: what is done through it to a bucket that a contract owns is
