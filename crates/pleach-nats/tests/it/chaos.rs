@@ -53,9 +53,73 @@ struct Run {
     bucket: BucketName,
 }
 
+/// What happens to the server that leads the bucket, whoever it is then, or to the one after it.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    /// It is killed, and started again.
+    Killed,
+    /// It hangs, and goes on.
+    Stopped,
+    /// It no longer hears of one of the others, nor of its clients through it.
+    Severed,
+    /// It hears of none of the others, but of its clients.
+    Isolated,
+}
+
+/// Which server something happens to.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    Leader,
+    Follower,
+}
+
+impl Failure {
+    fn begin(self, cluster: &mut Cluster, victim: usize) {
+        match self {
+            Self::Killed => cluster.kill(victim),
+            Self::Stopped => cluster.stop(victim),
+            Self::Severed | Self::Isolated => {
+                self.lost(cluster, victim).for_each(|other| cluster.sever(victim, other));
+            }
+        }
+    }
+
+    fn end(self, cluster: &mut Cluster, victim: usize) {
+        match self {
+            Self::Killed => cluster.restart(victim),
+            Self::Stopped => cluster.go_on(victim),
+            Self::Severed | Self::Isolated => {
+                self.lost(cluster, victim).for_each(|other| cluster.join(victim, other));
+            }
+        }
+    }
+
+    /// The servers that `victim` does not hear of.
+    fn lost(self, cluster: &Cluster, victim: usize) -> impl Iterator<Item = usize> + use<> {
+        let (size, count) = (cluster.size(), if matches!(self, Self::Severed) { 1 } else { 2 });
+        (1..=count).map(move |step| (victim + step) % size)
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_three_servers_acknowledged_survives_their_failures() {
-    let mut cluster = Cluster::start();
+    use Failure::{Killed, Stopped};
+    use Whose::{Follower, Leader};
+    let failures =
+        [(Killed, Leader), (Killed, Follower), (Stopped, Leader), (Stopped, Follower), (Killed, Leader)];
+    survive(Cluster::start(), &failures).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_three_servers_acknowledged_survives_cut_ways_between_them() {
+    use Failure::{Isolated, Severed};
+    use Whose::{Follower, Leader};
+    let failures = [(Severed, Leader), (Isolated, Leader), (Isolated, Follower), (Severed, Follower)];
+    survive(Cluster::start_severable(), &failures).await;
+}
+
+/// Has clients write and watch while servers fail one after the other, and checks what they were told.
+async fn survive(mut cluster: Cluster, failures: &[(Failure, Whose)]) {
     let bucket = BucketName::parse("chaos").unwrap();
     let first = connect(&cluster).await;
     let config =
@@ -77,18 +141,16 @@ async fn what_three_servers_acknowledged_survives_their_failures() {
         writing.push(tokio::spawn(write(Arc::clone(&run), engine, writer)));
     }
 
-    // The one that leads the bucket, whoever it is then, and one that follows: killed, and stopped.
-    for (leads, kills) in [(true, true), (false, true), (true, false), (false, false), (true, true)] {
+    for (failure, whose) in failures {
         tokio::time::sleep(CALM).await;
         let leader = leader(&cluster, "KV_chaos").await;
-        let victim = if leads { leader } else { (leader + 1) % cluster.size() };
-        if kills {
-            cluster.kill(victim)
-        } else {
-            cluster.stop(victim)
-        }
+        let victim = match whose {
+            Whose::Leader => leader,
+            Whose::Follower => (leader + 1) % cluster.size(),
+        };
+        failure.begin(&mut cluster, victim);
         tokio::time::sleep(FAILURE).await;
-        if kills { cluster.restart(victim) } else { cluster.go_on(victim) }
+        failure.end(&mut cluster, victim);
     }
     tokio::time::sleep(CALM).await;
     run.is_over.store(true, Ordering::Release);

@@ -171,7 +171,8 @@ fn reason(name: &str) -> &'static str {
              A watch that runs, also through a reconnect, gets every change as long as the bucket's history still has it."
         }
         "ttl_resolution" => {
-            "servers count in whole seconds; readers judge by the exact moment, its record comes up to a second later."
+            "servers count in whole seconds; readers judge by the exact moment, its record comes up to a second later. In between a \
+             commit that expects the revision of the value still succeeds, as if it had come before that moment."
         }
         "value_bytes_max" => {
             "a value and its headers are one message, and a server takes messages of 1 MiB unless `max_payload` says more."
