@@ -54,7 +54,7 @@ impl Cluster {
         };
         let nodes: Vec<Node> = routes.iter().enumerate().map(start).collect();
         nodes.iter().for_each(Node::wait);
-        let led = || nodes.iter().any(|node| node.log().contains("metadata leader"));
+        let led = || nodes.iter().all(|node| node.log().contains("metadata leader"));
         until(led, || format!("the servers do not agree on a leader:\n{}", nodes[0].log()));
         Self { nodes, ways, _directory: directory }
     }

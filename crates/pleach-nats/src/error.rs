@@ -3,6 +3,8 @@ use pleach_engine::EngineError;
 
 /// Error numbers of JetStream that mean something to us.
 pub(crate) mod number {
+    /// Servers that shall keep a bucket are not there, or not yet.
+    pub(crate) const NO_SUITABLE_PEERS: u64 = 10005;
     pub(crate) const NOT_ENABLED: u64 = 10076;
     pub(crate) const NOT_ENABLED_FOR_ACCOUNT: u64 = 10039;
     pub(crate) const NO_MESSAGE: u64 = 10037;
@@ -59,8 +61,10 @@ impl ApiError {
         match self {
             Self::NoResponders | Self::Away => true,
             Self::Server { number, .. } if LASTING.contains(number) => false,
-            // It is busy, or has no leader.
-            Self::Server { code, .. } => matches!(*code, 429 | 503),
+            // It is busy, has no leader, or misses others.
+            Self::Server { code, number, .. } => {
+                matches!(*code, 429 | 503) || *number == number::NO_SUITABLE_PEERS
+            }
             Self::Lost(_) | Self::Malformed(_) | Self::Denied(_) | Self::Unsendable(_) => false,
         }
     }

@@ -36,16 +36,23 @@ async fn whoever_has_the_seed_of_an_nkey_is_let_in() {
 #[tokio::test]
 async fn credentials_are_taken_from_their_file() {
     let (operator, account, user) = (KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_user());
+    let system = KeyPair::new_account();
     let told_operator = token(&operator, &operator, "operator", json!({}));
-    let unlimited = json!({
+    let mut unlimited = json!({
         "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1,
-        "leaf": -1, "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1
+        "leaf": -1
     });
+    let told_system = token(&system, &operator, "account", json!({ "limits": unlimited.clone() }));
+    for stored in ["mem_storage", "disk_storage", "streams", "consumer"] {
+        unlimited[stored] = json!(-1);
+    }
     let told_account = token(&account, &operator, "account", json!({ "limits": unlimited }));
     let limits = json!({ "subs": -1, "data": -1, "payload": -1 });
     let more = format!(
-        "operator: {told_operator}\nresolver: MEMORY\nresolver_preload: {{ {}: {told_account} }}",
-        account.public_key()
+        "operator: {told_operator}\nsystem_account: {1}\nresolver: MEMORY\n\
+         resolver_preload: {{ {0}: {told_account}, {1}: {told_system} }}",
+        account.public_key(),
+        system.public_key()
     );
     let directory = TempDir::new().unwrap();
     // One whose account nobody knows, and one of the account.

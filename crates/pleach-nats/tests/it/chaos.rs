@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use pleach_engine::{
     At, Batch, BatchPart, BucketConfig, BucketName, Change, CommitError, Engine, EngineError, Expectation,
-    Key, Operation, Revision, ScanQuery, Selection, WatchEvent, WatchQuery, WatchStart,
+    Key, Operation, Revision, ScanQuery, Selection, WatchEvent, WatchQuery, WatchStart, WatchStream,
 };
 use pleach_nats::{NatsEngine, NatsOptions};
 use pleach_nats_testing::Cluster;
@@ -134,7 +134,10 @@ async fn survive(mut cluster: Cluster, failures: &[(Failure, Whose)]) {
         bucket,
     });
     let watcher = connect(&cluster).await;
-    let watching = tokio::spawn(watch(Arc::clone(&run), watcher));
+    // It is there before anything is written.
+    let query = WatchQuery { start: WatchStart::Now, ..WatchQuery::default() };
+    let events = watcher.watch(&run.bucket, query).await.expect("the bucket can be watched");
+    let watching = tokio::spawn(collect(events));
     let mut writing = Vec::new();
     for writer in 0..WRITERS {
         let engine = connect(&cluster).await;
@@ -234,10 +237,8 @@ async fn commit(run: &Run, engine: &NatsEngine, batch: Batch) -> Told {
     }
 }
 
-/// Everything a watch delivers from the beginning until the key `end`.
-async fn watch(run: Arc<Run>, engine: Arc<NatsEngine>) -> Vec<Change> {
-    let query = WatchQuery { start: WatchStart::Now, ..WatchQuery::default() };
-    let mut events = engine.watch(&run.bucket, query).await.expect("the bucket can be watched");
+/// Everything a watch delivers until the key `end`.
+async fn collect(mut events: WatchStream) -> Vec<Change> {
     let mut changes = Vec::new();
     while let Some(event) = events.next().await {
         let WatchEvent::Change(change) = event.expect("the watch survives") else { continue };

@@ -108,7 +108,8 @@ async fn a_part_of_a_batch_whose_rest_was_not_copied_is_seen() {
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("Pleach-Part", "0/5");
     let subject = format!("$KV.{}carts.part", options.namespace);
-    let stored = context().await.publish_with_headers(subject, headers, "1".into()).await.unwrap();
+    let context = context().await;
+    let stored = context.publish_with_headers(subject, headers, "1".into()).await.unwrap();
     let revision = Revision::new(stored.await.unwrap().sequence);
     assert_eq!(next(&mut watch).await, ("part".to_owned(), revision));
     assert_eq!(listed(&engine).await, ["part"]);
