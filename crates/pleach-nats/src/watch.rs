@@ -113,11 +113,10 @@ impl Watch {
         let mut found: BTreeMap<Key, VecDeque<Entry>> = BTreeMap::new();
         let (mut taken, bytes_max) = (0, self.shared.options.cache_bytes_max);
         let take = |record: Record| {
-            if let Some(change) = record.into_change(names) {
-                if self.query.matches(&change.entry.key) {
-                    taken += bytes(&change.entry);
-                    taken -= add(&mut found, change.entry, keep);
-                }
+            let change = record.into_change(names);
+            if let Some(change) = change.filter(|change| self.query.matches(&change.entry.key)) {
+                taken += bytes(&change.entry);
+                taken -= add(&mut found, change.entry, keep);
             }
             if taken > bytes_max {
                 let what = "watches that begin with values that take more memory than `cache_bytes_max`";
