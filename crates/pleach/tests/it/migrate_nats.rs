@@ -115,7 +115,7 @@ fn a_source_that_stores_what_is_no_entry_does_not_keep_a_migration_waiting() {
         bucket.put("k", "1").await.unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let (writes_on, url) = (Arc::clone(&is_over), server.url());
-        let writing = std::thread::spawn(move || {
+        let writing = std::thread::Builder::new().spawn(move || {
             let mut stream = TcpStream::connect(url.trim_start_matches("nats://")).unwrap();
             stream.write_all(b"CONNECT {\"verbose\":false}\r\n").unwrap();
             while !writes_on.load(Ordering::Acquire) {
@@ -130,7 +130,7 @@ fn a_source_that_stores_what_is_no_entry_does_not_keep_a_migration_waiting() {
         let is_late = matches!(told, Err(Error::Migrate(MigrateError::StillWritten { .. })));
         assert!(is_late || told.is_ok(), "{told:?}");
         is_over.store(true, Ordering::Release);
-        writing.join().unwrap();
+        writing.unwrap().join().unwrap();
         assert_eq!(migrate(&source, &target).await.unwrap().verified.keys, 1);
     });
 }
