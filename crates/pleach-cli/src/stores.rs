@@ -22,7 +22,8 @@ On NATS:
   reads     What reads see: own (everything this command has written or seen), any (what the server that
             answers first has) or leader [default: own]
   scans     cached (in order, one snapshot, from a copy in memory) or direct (nothing is kept) [default: cached]
-  synced    true if all servers run with sync_interval: always; they cannot be asked [default: false]
+  synced    true if all servers run with sync_interval: always; they cannot be asked. Without it, a power cut of
+            most servers of a bucket can lose what they acknowledged in the last two minutes [default: false]
   domain    The JetStream domain, if it is not that of the servers
   prefix    What subjects of the JetStream API begin with, if the account imports it under another name
   creds     A file of credentials, as --creds

@@ -231,10 +231,7 @@ impl EmbeddedEngine {
         let core = &self.core;
         let Some(token) = &query.page else { return Ok((core.snapshots.open(), core.clock.now(), None)) };
         let cursor = PageCursor::decode(token)?;
-        let fits = |ok, reason| if ok { Ok(()) } else { Err(EngineError::InvalidPageToken { reason }) };
-        fits(cursor.store == self.token_store(), "it is from another store")?;
-        fits(cursor.bucket == u64::from(bucket.id.0), "it is from another bucket")?;
-        fits(cursor.query == query.digest(), "it is from another query")?;
+        cursor.check(self.token_store(), bucket.id.0.into(), query)?;
         let now = core.elapsed();
         let snapshot = core
             .snapshots

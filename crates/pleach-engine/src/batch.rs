@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::bucket::check_ttl;
-use crate::{BucketConfig, BucketName, Capabilities, EngineError, Headers, Key, Revision, Timestamp};
+use crate::{
+    BucketConfig, BucketName, Capabilities, Conflict, EngineError, Headers, Key, Op, Revision, Timestamp,
+};
 
 /// The most operations in one batch.
 pub const BATCH_OPERATIONS_MAX: usize = 1000;
@@ -127,6 +129,26 @@ impl Operation {
     pub fn with_headers(mut self, headers: Headers) -> Self {
         self.headers = headers;
         self
+    }
+
+    /// Whether what it expects of its key is true. `newest` is the key's newest record in `bucket`, value or marker; a value
+    /// that has expired is none.
+    ///
+    /// # Errors
+    /// The conflict, if it is not.
+    pub fn check(&self, bucket: &BucketName, newest: Option<(Revision, Op)>) -> Result<(), Conflict> {
+        let holds = match self.expect {
+            Expectation::Any => true,
+            Expectation::Absent => newest.is_none_or(|(_, op)| !op.is_put()),
+            Expectation::Revision(expected) => newest.is_some_and(|(revision, _)| revision == expected),
+        };
+        if holds {
+            return Ok(());
+        }
+        // The same answer whether an expiry has been recorded yet or not.
+        let actual = newest.filter(|(_, op)| *op != Op::Expire).map(|(revision, _)| revision);
+        let (bucket, key) = (bucket.clone(), self.key.clone());
+        Err(Conflict { bucket, key, expected: self.expect, actual })
     }
 
     fn new(key: Key, action: Action) -> Self {

@@ -151,6 +151,24 @@ impl PageCursor {
     /// No token is longer, so no longer one is looked at.
     const TOKEN_CHARS_MAX: usize = 2048;
 
+    /// Checks that it continues `query` on this bucket of this store.
+    ///
+    /// # Errors
+    /// `InvalidPageToken` if it is from another.
+    pub fn check(&self, store: u64, bucket: u64, query: &ScanQuery) -> Result<(), EngineError> {
+        let from_another = |reason| Err(EngineError::InvalidPageToken { reason });
+        if self.store != store {
+            return from_another("it is from another store");
+        }
+        if self.bucket != bucket {
+            return from_another("it is from another bucket");
+        }
+        if self.query != query.digest() {
+            return from_another("it is from another query");
+        }
+        Ok(())
+    }
+
     /// Makes the token.
     pub fn encode(&self) -> PageToken {
         let mut bytes = vec![Self::VERSION];

@@ -1,11 +1,16 @@
+use std::collections::BTreeMap;
+
 use tempfile::TempDir;
 
+use crate::link::Link;
 use crate::server::{Node, Settings, free_port, until};
 
 /// Servers that know each other and share JetStream.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Node>,
+    /// The ways between them that can be cut, by who goes to whom.
+    ways: BTreeMap<(usize, usize), Link>,
     _directory: TempDir,
 }
 
@@ -15,14 +20,32 @@ impl Cluster {
         Self::start_with(3, Settings::default())
     }
 
+    /// Starts three, between any two of which the way can be cut.
+    pub fn start_severable() -> Self {
+        Self::start_on(3, Settings::default(), true)
+    }
+
     /// Starts `size` of them, with the same special about each.
     pub fn start_with(size: usize, settings: Settings<'_>) -> Self {
+        Self::start_on(size, settings, false)
+    }
+
+    fn start_on(size: usize, settings: Settings<'_>, is_severable: bool) -> Self {
         let directory = TempDir::new().expect("a temporary directory can be made");
         let routes: Vec<u16> = (0..size).map(|_| free_port()).collect();
-        let known: Vec<String> = routes.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
+        let address = |port: &u16| format!("nats://127.0.0.1:{port}");
+        let pairs = (0..size).flat_map(|from| (0..size).map(move |to| (from, to)));
+        let pairs = pairs.filter(|(from, to)| is_severable && from != to);
+        let ways: BTreeMap<_, _> =
+            pairs.map(|(from, to)| ((from, to), Link::to(&address(&routes[to])))).collect();
         let start = |(index, route): (usize, &u16)| {
+            let others = (0..size).filter(|other| *other != index);
+            let known = |other| ways.get(&(index, other)).map_or_else(|| address(&routes[other]), Link::url);
+            let known: Vec<String> = others.map(|other| format!("{:?}", known(other))).collect();
+            // Servers tell each other where others are, which would be a way around one that is cut.
+            let advertised = if is_severable { "advertise: \"127.0.0.1:1\"," } else { "" };
             let cluster = format!(
-                "cluster {{ name: test, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n{}",
+                "cluster {{ name: test, listen: \"127.0.0.1:{route}\", {advertised} routes: [{}] }}\n{}",
                 known.join(", "),
                 settings.more
             );
@@ -31,9 +54,9 @@ impl Cluster {
         };
         let nodes: Vec<Node> = routes.iter().enumerate().map(start).collect();
         nodes.iter().for_each(Node::wait);
-        let led = || nodes.iter().any(|node| node.log().contains("metadata leader"));
+        let led = || nodes.iter().all(|node| node.log().contains("metadata leader"));
         until(led, || format!("the servers do not agree on a leader:\n{}", nodes[0].log()));
-        Self { nodes, _directory: directory }
+        Self { nodes, ways, _directory: directory }
     }
 
     /// How many servers there are.
@@ -65,6 +88,20 @@ impl Cluster {
     /// Stops one without its noticing, as a machine that hangs does.
     pub fn stop(&self, index: usize) {
         self.nodes[index].stop();
+    }
+
+    /// Cuts the way between two, if it can be. Clients reach both all the same.
+    pub fn sever(&self, one: usize, other: usize) {
+        self.between(one, other).for_each(Link::cut);
+    }
+
+    /// Mends the way between two.
+    pub fn join(&self, one: usize, other: usize) {
+        self.between(one, other).for_each(Link::mend);
+    }
+
+    fn between(&self, one: usize, other: usize) -> impl Iterator<Item = &Link> {
+        [(one, other), (other, one)].into_iter().filter_map(|pair| self.ways.get(&pair))
     }
 
     /// Lets one go on.

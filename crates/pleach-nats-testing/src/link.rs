@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// A way to a server on loopback that can be cut and mended. Clients connect to it as if it were the server.
+/// A way to a server on loopback that can be cut, mended and made to pass on nothing that the server says. Clients connect to it as if it were the server.
 #[derive(Debug)]
 pub struct Link {
     port: u16,
@@ -13,6 +13,7 @@ pub struct Link {
 #[derive(Debug, Default)]
 struct State {
     is_cut: bool,
+    is_silent: bool,
     is_over: bool,
     open: Vec<TcpStream>,
 }
@@ -52,9 +53,16 @@ impl Link {
         }
     }
 
-    /// Lets connections be made again.
+    /// Loses whatever the server says from now on, while it hears everything.
+    pub fn silence(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_silent = true;
+    }
+
+    /// Lets connections be made again. Those of before it was silenced are ended: they have lost their place.
     pub fn mend(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_cut = false;
+        self.cut();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.is_cut, state.is_silent) = (false, false);
     }
 }
 
@@ -67,23 +75,26 @@ impl Drop for Link {
     }
 }
 
-fn pass_on(state: &Mutex<State>, client: TcpStream, address: SocketAddr) -> io::Result<()> {
-    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+fn pass_on(shared: &Arc<Mutex<State>>, client: TcpStream, address: SocketAddr) -> io::Result<()> {
+    let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
     if state.is_cut {
         return client.shutdown(Shutdown::Both);
     }
     let server = TcpStream::connect(address)?;
     let (to_server, to_client) = (server.try_clone()?, client.try_clone()?);
     state.open.extend([server.try_clone()?, client.try_clone()?]);
-    start(move || copy(client, to_server));
-    start(move || copy(server, to_client));
+    let shared = Arc::clone(shared);
+    start(move || copy(client, to_server, || false));
+    start(move || {
+        copy(server, to_client, || shared.lock().unwrap_or_else(PoisonError::into_inner).is_silent)
+    });
     Ok(())
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream) {
+fn copy(mut from: TcpStream, mut to: TcpStream, is_silent: impl Fn() -> bool) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
-        if to.write_all(&buffer[..read]).is_err() {
+        if !is_silent() && to.write_all(&buffer[..read]).is_err() {
             break;
         }
     }

@@ -5,7 +5,6 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program;
 use crate::server::until;
 
 /// Starts its arguments, says which process that is, and ends it when its own input ends: so no server outlives
@@ -20,9 +19,9 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(configuration: &Path, log: &Path) -> Self {
+    pub(crate) fn start(program: &Path, configuration: &Path, log: &Path) -> Self {
         let mut command = Command::new("sh");
-        command.args(["-c", KEEPER, "sh"]).arg(program()).arg("-c").arg(configuration).arg("-l").arg(log);
+        command.args(["-c", KEEPER, "sh"]).arg(program).arg("-c").arg(configuration).arg("-l").arg(log);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut keeper = command.spawn().expect("a shell can be started");
         let mut line = String::new();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::process::Process;
+use crate::program;
 
 /// How often a server is looked for until it answers.
 const LOOKS: u32 = 600;
@@ -24,11 +25,13 @@ pub struct Settings<'a> {
     pub jetstream: Option<&'a str>,
     /// What else is in the file.
     pub more: &'a str,
+    /// Another program than the usual [`program`].
+    pub program: Option<&'a Path>,
 }
 
 impl Default for Settings<'_> {
     fn default() -> Self {
-        Self { jetstream: Some(""), more: "" }
+        Self { jetstream: Some(""), more: "", program: None }
     }
 }
 
@@ -121,6 +124,7 @@ pub(crate) struct Node {
     port: u16,
     configuration: PathBuf,
     log: PathBuf,
+    program: PathBuf,
     process: Option<Process>,
 }
 
@@ -137,8 +141,9 @@ impl Node {
             settings.more
         );
         fs::write(&configuration, text).expect("its configuration can be written");
-        let process = Some(Process::start(&configuration, &log));
-        Self { port, configuration, log, process }
+        let program = settings.program.map_or_else(program, Path::to_owned);
+        let process = Some(Process::start(&program, &configuration, &log));
+        Self { port, configuration, log, program, process }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -151,7 +156,7 @@ impl Node {
 
     pub(crate) fn restart(&mut self) {
         self.process = None;
-        self.process = Some(Process::start(&self.configuration, &self.log));
+        self.process = Some(Process::start(&self.program, &self.configuration, &self.log));
     }
 
     pub(crate) fn stop(&self) {

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::{Client, HeaderMap, Message, Request, Subject};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -53,8 +54,7 @@ pub(crate) struct StreamState {
 #[derive(Debug, Deserialize)]
 struct Stored {
     error: Option<ErrorBody>,
-    #[serde(default)]
-    seq: u64,
+    seq: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -99,6 +99,11 @@ impl Api {
 
     pub(crate) fn subject(&self, rest: &str) -> String {
         format!("{}.{rest}", self.prefix)
+    }
+
+    /// Whether there is a connection now.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
     }
 
     /// Whether JetStream is there for this account.
@@ -200,9 +205,10 @@ impl Api {
         let request = Request::new().headers(headers).payload(payload).timeout(Some(self.timeout));
         let answer = self.send(subject, request).await?;
         let stored: Stored = serde_json::from_slice(&answer.payload).map_err(malformed)?;
-        match stored.error {
-            Some(error) => Err(error.into()),
-            None => Ok(stored.seq),
+        match (stored.error, stored.seq) {
+            (Some(error), _) => Err(error.into()),
+            (None, Some(sequence)) => Ok(sequence),
+            (None, None) => Err(ApiError::Malformed("it does not say what was stored".to_owned())),
         }
     }
 
@@ -217,7 +223,7 @@ impl Api {
         let answer = self.client.send_request(subject.clone(), request).await.map_err(ApiError::from);
         match answer {
             // It did not come because the question was never passed on.
-            Err(ApiError::Lost(_)) if self.denials.has(&subject) => {
+            Err(ApiError::Lost(_)) if self.denials.take(&subject) => {
                 Err(ApiError::Denied(subject.to_string()))
             }
             answer => answer,
@@ -226,7 +232,12 @@ impl Api {
 
     async fn call<T: DeserializeOwned>(&self, rest: &str, asked: &impl Serialize) -> Result<T, ApiError> {
         let asked = serde_json::to_vec(asked).map_err(|error| ApiError::Unsendable(error.to_string()))?;
-        understood(&self.ask(self.subject(rest), asked.into()).await?.payload)
+        let subject = self.subject(rest);
+        let answer = tokio::select! {
+            answer = self.ask(subject.clone(), asked.into()) => answer?,
+            () = self.denials.wait(&subject) => return Err(ApiError::Denied(subject)),
+        };
+        understood(&answer.payload)
     }
 }
 

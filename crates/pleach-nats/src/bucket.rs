@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub(crate) struct Bucket {
     /// How many messages its stream had when it was looked at last.
     pub(crate) messages: AtomicU64,
     watches: AtomicUsize,
+    /// We may not have it repeat its changes.
+    pub(crate) is_left_alone: AtomicBool,
     /// Lets only so many batches be on their way at once.
     pub(crate) batches: Semaphore,
     /// Follows its changes, while anyone wants them.
@@ -61,6 +63,7 @@ impl Bucket {
             seen: AtomicU64::new(last),
             messages: AtomicU64::new(u64::MAX),
             watches: AtomicUsize::new(0),
+            is_left_alone: AtomicBool::new(false),
             batches: Semaphore::new(BATCHES_AT_ONCE),
             feed: tokio::sync::Mutex::new(Weak::new()),
             cache: tokio::sync::Mutex::new(None),

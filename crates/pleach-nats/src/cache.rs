@@ -13,6 +13,7 @@ use crate::bucket::Bucket;
 use crate::clock::ServerClock;
 use crate::engine::Shared;
 use crate::feed::{Feed, News};
+use crate::range::EVERYTHING;
 use crate::record::{Record, bytes};
 
 /// Changes taken from the feed at once.
@@ -107,7 +108,7 @@ impl Shared {
             }
             loaded.check(self.options.cache_bytes_max)
         };
-        self.read_range(bucket, &bucket.names.all_subjects(), 1, last, take).await?;
+        self.read_range(bucket, EVERYTHING, 1, last, take).await?;
         let (_, exact_from) = self.look(&bucket.name).await?;
         let cache = Arc::new(Cache {
             feed: Arc::clone(&feed),

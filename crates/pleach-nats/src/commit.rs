@@ -3,13 +3,13 @@ use std::time::Duration;
 
 use pleach_engine::{
     Action, Batch, BucketName, CommitError, Committed, Conflict, EngineError, Entry, Expectation, Expiry,
-    Key, Op, Operation, Revision, Timestamp,
+    Key, Operation, Revision, Timestamp,
 };
 
 use crate::bucket::Bucket;
+use crate::config::Settings;
 use crate::engine::Shared;
 use crate::publish::{Publication, Published, message_id};
-use crate::record::header;
 use crate::runtime::pause;
 
 /// How long to wait before expectations are judged again while servers agree on an earlier commit.
@@ -26,7 +26,7 @@ impl Shared {
         let settings = bucket.settings();
         let batch = batch.check(&bucket.name, &settings.config, &self.capabilities)?;
         let operations = batch.into_operations();
-        check_possible(bucket, &operations)?;
+        check_possible(&settings, &operations)?;
         // A key that was never written has no revision, and revision zero is none: the server would take it for that.
         let hopeless = |operation: &Operation| operation.expect == Expectation::Revision(Revision::ZERO);
         if operations.iter().any(hopeless) {
@@ -38,21 +38,28 @@ impl Shared {
         loop {
             // What failed for certain is tried again as something new.
             let (id, time) = (self.next_id(), self.clock.now());
-            let publication = Publication { bucket, operations: &operations, guards: &guards, id: &id, time };
+            let (operations, guarded) = (&operations[..], &guards[..]);
+            let publication =
+                Publication { bucket, settings: &settings, operations, guards: guarded, id: &id, time };
             let last = match self.publish(&publication).await? {
                 Published::Stored(last) => last,
                 Published::StoredBefore => self.find_stored(&publication).await?,
                 Published::Conflict => {
-                    guards = self.judge(bucket, &operations).await?;
+                    let judged = self.judge(bucket, operations).await?;
+                    let is_in_doubt = judged == guards;
+                    guards = judged;
                     if self.clock.elapsed().saturating_sub(started) > self.options.patience {
                         return Err(EngineError::Overloaded.into());
                     }
-                    pause(AGREE_EVERY).await;
+                    // What was true all along is being agreed on; what is known better by now can be tried at once.
+                    if is_in_doubt {
+                        pause(AGREE_EVERY).await;
+                    }
                     continue;
                 }
             };
             bucket.see(last);
-            let first = last + 1 - operations.len() as u64;
+            let first = (last + 1).saturating_sub(operations.len() as u64);
             return Ok(Committed { first: Revision::new(first), last: Revision::new(last), time });
         }
     }
@@ -92,7 +99,7 @@ impl Shared {
         for (index, operation) in publication.operations.iter().enumerate().rev() {
             let record = self.newest_at_leader(publication.bucket, &operation.key).await?;
             let Some(record) = record else { continue };
-            if record.said(header::MESSAGE_ID) == Some(&message_id(publication.id, index)) {
+            if record.message_id() == Some(&message_id(publication.id, index)) {
                 return Ok(record.sequence + (last - index) as u64);
             }
         }
@@ -104,8 +111,7 @@ impl Shared {
 }
 
 /// Refuses what the bucket's stream cannot do, before anything is written.
-fn check_possible(bucket: &Bucket, operations: &[Operation]) -> Result<(), EngineError> {
-    let settings = bucket.settings();
+fn check_possible(settings: &Settings, operations: &[Operation]) -> Result<(), EngineError> {
     let expires = |operation: &Operation| matches!(&operation.action, Action::Put { expiry, .. } if *expiry != Expiry::Bucket);
     if operations.len() > 1 && !settings.is_atomic {
         return Err(EngineError::Unsupported {
@@ -141,24 +147,6 @@ fn check(
     newest: Option<&Entry>,
     now: Timestamp,
 ) -> Result<(), Conflict> {
-    let live = newest.filter(|newest| bucket.is_live(newest, now));
-    // A value that has expired is no record any more, and neither is the marker that says so to someone who
-    // lost the race with it.
-    let actual = newest.filter(|newest| live.is_some() || matches!(newest.op, Op::Delete | Op::Purge));
-    let holds = match operation.expect {
-        Expectation::Any => true,
-        Expectation::Absent => live.is_none(),
-        Expectation::Revision(expected) => newest
-            .filter(|newest| live.is_some() || !newest.op.is_put())
-            .is_some_and(|newest| newest.revision == expected),
-    };
-    if holds {
-        return Ok(());
-    }
-    Err(Conflict {
-        bucket: bucket.name.clone(),
-        key: operation.key.clone(),
-        expected: operation.expect,
-        actual: actual.map(|entry| entry.revision),
-    })
+    let newest = newest.filter(|newest| !newest.op.is_put() || bucket.is_live(newest, now));
+    operation.check(&bucket.name, newest.map(|newest| (newest.revision, newest.op)))
 }

@@ -11,7 +11,7 @@ use crate::options::{NatsOptions, Storage};
 use crate::record::whole_seconds;
 
 /// How long the server recognises a message that is published twice.
-pub(crate) const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
 /// What a message takes besides its value, at most: our headers and the entry's own.
 pub(crate) const MESSAGE_OVERHEAD: u32 = 16 * 1024;
@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     /// The first revision it could give to a record.
     pub(crate) first_revision: u64,
     pub(crate) replicas: u64,
+    /// How long its server recognises a message that is published twice.
+    pub(crate) duplicate_window: Duration,
     /// Its servers answer reads without asking their leader.
     pub(crate) is_direct: bool,
     /// It repeats its changes under subjects of ours.
@@ -72,6 +74,8 @@ impl Settings {
             config: merged(described, stream, value_bytes_max, history),
             created: moment(&info.created).map_err(|_| unreadable())?,
             first_revision: u64::try_from(number("first_seq")).unwrap_or(0).max(1),
+            duplicate_window: duration(stream, "duplicate_window")
+                .unwrap_or_else(|| default_window(duration(stream, "max_age"))),
             replicas: u64::try_from(number("num_replicas")).unwrap_or(1).max(1),
             is_direct: is_set("allow_direct"),
             is_repeated: repeated == Some(&names.all_repeated()),
@@ -113,7 +117,6 @@ fn merged(
     history: NonZeroU8,
 ) -> BucketConfig {
     let number = |field: &str| stream.get(field).and_then(Value::as_u64);
-    let duration = |field: &str| number(field).filter(|nanos| *nanos > 0).map(Duration::from_nanos);
     let is_compressed = stream.get("compression").and_then(Value::as_str) == Some("s2");
     let mut config = described.unwrap_or_else(|| BucketConfig {
         durability: Durability::Buffered,
@@ -121,12 +124,21 @@ fn merged(
             .and_then(|size| u32::try_from(size).ok())
             .map_or(value_bytes_max, |size| size.clamp(1, value_bytes_max)),
         compression: if is_compressed { Compression::Lz4 } else { Compression::None },
-        marker_ttl: duration("subject_delete_marker_ttl"),
+        marker_ttl: duration(stream, "subject_delete_marker_ttl"),
         ..BucketConfig::default()
     });
     config.history = history;
-    config.ttl = duration("max_age");
+    config.ttl = duration(stream, "max_age");
     config
+}
+
+fn duration(stream: &Map<String, Value>, field: &str) -> Option<Duration> {
+    stream.get(field).and_then(Value::as_u64).filter(|nanos| *nanos > 0).map(Duration::from_nanos)
+}
+
+/// How long a server recognises messages of a stream that does not say. It knows none that it has forgotten.
+fn default_window(ttl: Option<Duration>) -> Duration {
+    ttl.map_or(DUPLICATE_WINDOW, |ttl| ttl.min(DUPLICATE_WINDOW))
 }
 
 /// The configuration of a new stream for a bucket.
@@ -158,7 +170,6 @@ pub(crate) fn new_stream(
         "deny_purge": false,
         "allow_msg_ttl": true,
         "allow_atomic": true,
-        "republish": { "src": names.all_subjects(), "dest": names.all_repeated() },
     });
     if let Value::Object(fixed) = fixed {
         stream.extend(fixed);
@@ -171,20 +182,25 @@ pub(crate) fn new_stream(
 pub(crate) fn describe(stream: &mut Map<String, Value>, config: &BucketConfig) {
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let markers = Duration::from_secs(whole_seconds(config.marker_ttl.unwrap_or(TTL_MAX)));
-    let window = config.ttl.map_or(DUPLICATE_WINDOW, |ttl| ttl.min(DUPLICATE_WINDOW));
     let compression = if config.compression == Compression::None { "none" } else { "s2" };
     let mut set = |field: &str, value: Value| stream.insert(field.to_owned(), value);
     set("max_msgs_per_subject", config.history.get().into());
     set("max_age", config.ttl.map_or(0, nanos).into());
     set("max_msg_size", config.value_bytes_max.saturating_add(MESSAGE_OVERHEAD).min(i32::MAX as u32).into());
     set("compression", compression.into());
-    set("duplicate_window", nanos(window).into());
+    set("duplicate_window", nanos(default_window(config.ttl)).into());
     set("subject_delete_marker_ttl", nanos(markers).into());
     let text = serde_json::to_string(config).unwrap_or_default();
     let metadata = stream.entry("metadata").or_insert_with(|| json!({}));
     if let Value::Object(metadata) = metadata {
         metadata.insert(METADATA_CONFIG.to_owned(), text.into());
     }
+}
+
+/// Has a stream repeat what it stores. That costs it more than all the rest, so it is done for buckets that are followed.
+pub(crate) fn repeat(stream: &mut Map<String, Value>, names: &Names) {
+    let republish = json!({ "src": names.all_subjects(), "dest": names.all_repeated() });
+    stream.insert("republish".to_owned(), republish);
 }
 
 /// The configuration of a stream that is a copy of the bucket's stream `origin`.
@@ -196,14 +212,7 @@ pub(crate) fn mirror_stream(
 ) -> Map<String, Value> {
     let mut mirror = new_stream(origin, config, options, 0);
     // What only the origin does.
-    for field in [
-        "subjects",
-        "first_seq",
-        "republish",
-        "subject_delete_marker_ttl",
-        "allow_atomic",
-        "duplicate_window",
-    ] {
+    for field in ["subjects", "first_seq", "subject_delete_marker_ttl", "allow_atomic", "duplicate_window"] {
         mirror.remove(field);
     }
     mirror.insert("name".to_owned(), stream.into());

@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use pleach_engine::EngineError;
 
@@ -35,18 +35,51 @@ pub(crate) struct Link {
 
 /// The subjects that a server lately said we may not publish to, so that nobody waits for answers that cannot come.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Denials(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct Denials(Arc<Denied>);
+
+#[derive(Debug, Default)]
+struct Denied {
+    subjects: Mutex<VecDeque<String>>,
+    /// Wakes those who wait for an answer that may not come.
+    added: Notify,
+}
 
 impl Denials {
     fn add(&self, error: &str) {
         let Some(subject) = denied_subject(error) else { return };
-        let mut denied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut denied = self.lock();
         denied.push_front(subject.to_owned());
         denied.truncate(DENIALS_MAX);
+        drop(denied);
+        self.0.added.notify_waiters();
     }
 
-    pub(crate) fn has(&self, subject: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|denied| denied == subject)
+    /// Waits until it is denied to publish to `subject`.
+    pub(crate) async fn wait(&self, subject: &str) {
+        loop {
+            let mut added = std::pin::pin!(self.0.added.notified());
+            added.as_mut().enable();
+            if self.take(subject) {
+                return;
+            }
+            added.await;
+        }
+    }
+
+    /// Whether it was denied to publish to `subject`. Each denial explains one answer that did not come.
+    pub(crate) fn take(&self, subject: &str) -> bool {
+        let mut denied = self.lock();
+        let place = denied.iter().position(|denied| denied == subject);
+        place.and_then(|place| denied.remove(place)).is_some()
+    }
+
+    /// Forgets them: another server, or the same with other permissions, may let us.
+    fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.subjects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,10 +143,13 @@ async fn settings(
         })
         .event_callback(move |event| {
             match event {
-                Event::Connected => link.send_modify(|link| {
-                    link.is_up = true;
-                    link.times += 1;
-                }),
+                Event::Connected => {
+                    denials.clear();
+                    link.send_modify(|link| {
+                        link.is_up = true;
+                        link.times += 1;
+                    });
+                }
                 Event::Disconnected | Event::Closed => link.send_modify(|link| link.is_up = false),
                 Event::ServerError(error) => denials.add(&error.to_string()),
                 _ => {}
@@ -151,6 +187,7 @@ mod tests {
         let denials = Denials::default();
         denials.add("nats: Permissions Violation for Publish to \"$KV.a.b\"");
         denials.add("something else");
-        assert!(denials.has("$KV.a.b") && !denials.has("$KV.a.c"));
+        assert!(!denials.take("$KV.a.c") && denials.take("$KV.a.b"));
+        assert!(!denials.take("$KV.a.b"), "the next answer that is lost was lost otherwise");
     }
 }

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_nats::SubscribeError;
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use pleach_engine::{
     At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
-    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery,
-    Selection, SystemClock, WatchQuery, WatchStream,
+    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, PageSnapshots,
+    Revision, ScanQuery, Selection, SystemClock, WatchQuery, WatchStream,
 };
 
 use crate::api::Api;
@@ -22,9 +23,10 @@ use crate::connected::Connected;
 use crate::connection::{self, Denials, Link};
 use crate::error::ApiError;
 use crate::feed::End;
+use crate::inbox::Inbox;
 use crate::options::{NatsOptions, Reads, Scans, Storage};
-use crate::pages::Pages;
 use crate::runtime::{Background, pause};
+use crate::scan::Snapshot;
 
 /// Bytes of keys, values and headers in one batch: the server keeps a batch in memory until it is complete.
 const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -50,10 +52,12 @@ pub struct NatsEngine {
 pub(crate) struct Shared {
     pub(crate) options: NatsOptions,
     pub(crate) api: Api,
+    /// Where answers of several messages arrive.
+    pub(crate) inbox: Inbox,
     pub(crate) clock: Arc<ServerClock>,
     pub(crate) capabilities: Capabilities,
     pub(crate) buckets: Mutex<HashMap<BucketName, Arc<Bucket>>>,
-    pub(crate) pages: Mutex<Pages>,
+    pub(crate) pages: Mutex<PageSnapshots<Snapshot>>,
     /// Tells this engine from others, whose page tokens must not work here.
     pub(crate) store: u64,
     /// How the connection is.
@@ -149,14 +153,17 @@ impl Shared {
         let denials = Denials::default();
         let client = connection::connect(&options, told, denials.clone()).await?;
         let capabilities = capabilities(&options, client.max_payload());
+        let unreachable = |error: SubscribeError| EngineError::Unreachable { reason: error.to_string() };
+        let inbox = Inbox::open(&client, &handle).await.map_err(unreachable)?;
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| EngineError::Bug { what: error.to_string() })?;
         let shared = Self {
             api: Api::new(client, denials, &options),
+            inbox,
             clock: Arc::new(ServerClock::new(clock)),
             capabilities,
             buckets: Mutex::new(HashMap::new()),
-            pages: Mutex::new(Pages::default()),
+            pages: Mutex::new(PageSnapshots::default()),
             store: u64::from_le_bytes(random),
             link,
             handle,
@@ -213,7 +220,7 @@ impl Shared {
                 feed.end(End::Closed);
             }
         }
-        *self.pages.lock().unwrap_or_else(PoisonError::into_inner) = Pages::default();
+        *self.pages.lock().unwrap_or_else(PoisonError::into_inner) = PageSnapshots::default();
     }
 }
 

@@ -3,6 +3,8 @@ use pleach_engine::EngineError;
 
 /// Error numbers of JetStream that mean something to us.
 pub(crate) mod number {
+    /// Servers that shall keep a bucket are not there, or not yet.
+    pub(crate) const NO_SUITABLE_PEERS: u64 = 10005;
     pub(crate) const NOT_ENABLED: u64 = 10076;
     pub(crate) const NOT_ENABLED_FOR_ACCOUNT: u64 = 10039;
     pub(crate) const NO_MESSAGE: u64 = 10037;
@@ -14,9 +16,14 @@ pub(crate) mod number {
     /// An earlier attempt to publish the same message is being agreed on.
     pub(crate) const DUPLICATE_IN_PROCESS: u64 = 10158;
     pub(crate) const SEALED: u64 = 10109;
+    /// The stream is full, or could not be written to.
+    pub(crate) const STORE_FAILED: u64 = 10077;
     pub(crate) const BATCH_INCOMPLETE: u64 = 10176;
     pub(crate) const BATCH_DUPLICATE: u64 = 10201;
 }
+
+/// What servers call temporary and is not.
+const LASTING: [u64; 3] = [number::NOT_ENABLED, number::NOT_ENABLED_FOR_ACCOUNT, number::STORE_FAILED];
 
 /// Why a request to the server brought nothing.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +31,9 @@ pub(crate) enum ApiError {
     /// Nobody listens: there is no such stream, no leader, or no JetStream. Nothing was done.
     #[error("nobody answers for it")]
     NoResponders,
+    /// There is no connection. Nothing was done.
+    #[error("there is no connection to a server")]
+    Away,
     /// No answer came: it may have been done.
     #[error("no answer came: {0}")]
     Lost(String),
@@ -49,9 +59,11 @@ impl ApiError {
     /// Whether trying again soon may help, and nothing was done so far.
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
-            Self::NoResponders => true,
+            Self::NoResponders | Self::Away => true,
+            Self::Server { number, .. } if LASTING.contains(number) => false,
+            // It is busy, has no leader, or misses others.
             Self::Server { code, number, .. } => {
-                *code == 503 && !matches!(*number, number::NOT_ENABLED | number::NOT_ENABLED_FOR_ACCOUNT)
+                matches!(*code, 429 | 503) || *number == number::NO_SUITABLE_PEERS
             }
             Self::Lost(_) | Self::Malformed(_) | Self::Denied(_) | Self::Unsendable(_) => false,
         }
@@ -60,7 +72,9 @@ impl ApiError {
     /// The error of an engine that could not `action` because of this.
     pub(crate) fn refused(self, action: impl Into<String>) -> EngineError {
         match self {
-            Self::NoResponders | Self::Lost(_) => EngineError::Unreachable { reason: self.to_string() },
+            Self::NoResponders | Self::Away | Self::Lost(_) => {
+                EngineError::Unreachable { reason: self.to_string() }
+            }
             Self::Server { number: number::NOT_ENABLED | number::NOT_ENABLED_FOR_ACCOUNT, .. } => {
                 EngineError::Unsupported { what: "JetStream: the server or its account has it turned off" }
             }

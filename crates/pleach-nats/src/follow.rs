@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use pleach_engine::{Change, EngineError};
 
 use crate::bucket::Bucket;
+use crate::config;
 use crate::connection::Link;
 use crate::engine::Shared;
 use crate::feed::{End, Feed};
@@ -29,7 +31,7 @@ const MESSAGES_AT_ONCE: usize = 512;
 
 /// Following the changes of buckets.
 ///
-/// The stream of a bucket that Pleach made repeats every message it stores, with its revision. A revision that is not the
+/// The stream of a bucket that Pleach made repeats every message it stores, with its revision, from when it was first followed on. A revision that is not the
 /// next one means that something did not arrive, and that is then read from the stream. So that the last change
 /// is not missed either, the stream is asked every now and then how far it is, and after every reconnect. Other buckets
 /// only have the messages of their writers to go by: each is a hint to look.
@@ -40,6 +42,7 @@ impl Shared {
         if let Some(feed) = running.upgrade().filter(|feed| !feed.has_ended()) {
             return Ok(feed);
         }
+        self.have_repeated(bucket).await?;
         let (settings, asked_on) = (bucket.settings(), self.link.borrow().times);
         let subject =
             if settings.is_repeated { bucket.names.all_repeated() } else { bucket.names.all_subjects() };
@@ -66,6 +69,7 @@ impl Shared {
             link: self.link.clone(),
             is_repeated: settings.is_repeated,
             set_back: None,
+            last: 0,
         };
         feed.fed_by(self.handle.spawn(follower.run(subscriber)).abort_handle());
         *running = Arc::downgrade(&feed);
@@ -74,6 +78,22 @@ impl Shared {
             return Err(EngineError::Closed);
         }
         Ok(feed)
+    }
+
+    /// Has the stream of a bucket that Pleach made repeat its changes from now on.
+    async fn have_repeated(&self, bucket: &Bucket) -> Result<(), EngineError> {
+        let settings = bucket.settings();
+        let is_ours = settings.is_described && !settings.is_mirror;
+        if settings.is_repeated || !is_ours || bucket.is_left_alone.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let change = |stream: &mut Map<String, Value>| config::repeat(stream, &bucket.names);
+        match self.change_stream(&bucket.name, &bucket.names, change).await {
+            // Whoever may only read goes by the messages of writers.
+            Err(EngineError::Refused { .. }) => bucket.is_left_alone.store(true, Ordering::Release),
+            changed => drop(changed?),
+        }
+        Ok(())
     }
 }
 
@@ -86,6 +106,8 @@ struct Follower {
     is_repeated: bool,
     /// Since when the stream is behind what it has repeated, if it is.
     set_back: Option<Duration>,
+    /// The newest revision when the stream was asked last.
+    last: u64,
 }
 
 impl Follower {
@@ -172,31 +194,35 @@ impl Follower {
             feed.end(End::SetBack(last + 1));
             return Ok(());
         }
+        // A batch is stored at once: one whose rest is not there by now, as of messages that someone copied, has none.
+        if std::mem::replace(&mut self.last, last) == last && last < feed.next() {
+            feed.show_all();
+        }
         feed.hear(asked_on, (last, looked.messages.load(Ordering::Acquire)));
         Ok(())
     }
 
     /// Reads what is missing up to and with `up_to`. What is no longer there is lost to those who follow.
     async fn fill(&self, shared: &Arc<Shared>, feed: &Feed, up_to: u64) -> Result<(), EngineError> {
-        let from = feed.next();
-        let mut found: Vec<Change> = Vec::new();
-        let (mut expected, mut is_whole) = (from, true);
-        let take = |record: Record| {
-            is_whole &= record.sequence == expected;
-            expected = record.sequence + 1;
-            found.extend(record.into_change(&self.bucket.names));
-            Ok(())
-        };
-        shared.read_range(&self.bucket, &self.bucket.names.all_subjects(), from, up_to, take).await?;
-        is_whole &= expected == up_to + 1;
-        self.bucket.see(up_to);
-        if is_whole || !self.is_repeated {
-            feed.push(found, up_to + 1);
-            if !self.is_repeated {
-                feed.show_all();
+        let mut from = Some(feed.next());
+        while let Some(first) = from {
+            let (records, rest) = shared.read_some(&self.bucket, first, up_to).await?;
+            let next = rest.unwrap_or(up_to + 1);
+            let is_whole = records.iter().map(|record| record.sequence).eq(first..next);
+            // Of other buckets nobody knows more than what is kept.
+            if !is_whole && self.is_repeated {
+                self.bucket.see(up_to);
+                feed.lose(up_to + 1);
+                return Ok(());
             }
-        } else {
-            feed.lose(up_to + 1);
+            let changes = records.into_iter().filter_map(|record| record.into_change(&self.bucket.names));
+            let changes: Vec<Change> = changes.collect();
+            self.bucket.see(next - 1);
+            feed.push(changes, next);
+            from = rest;
+        }
+        if !self.is_repeated {
+            feed.show_all();
         }
         Ok(())
     }

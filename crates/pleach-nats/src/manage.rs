@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use pleach_engine::{BUCKETS_MAX, BucketConfig, BucketInfo, BucketName, EngineError, Timestamp};
 
@@ -24,6 +24,9 @@ const AGREE_EVERY: Duration = Duration::from_millis(20);
 
 /// How long between two attempts when servers do not answer.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
+
+/// How often a bucket is given a configuration that does not stay.
+const CHANGE_ATTEMPTS_MAX: usize = 5;
 
 /// Buckets as a whole: finding, making, changing and deleting them.
 impl Shared {
@@ -153,7 +156,8 @@ impl Shared {
             if let Some(feed) = gone.running_feed() {
                 feed.end(end);
             }
-            self.pages.lock().unwrap_or_else(PoisonError::into_inner).forget(gone.identity);
+            let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+            pages.forget(|snapshot| snapshot.bucket == gone.identity);
         }
     }
 
@@ -215,7 +219,7 @@ impl Shared {
         self.check_open()?;
         self.check_name(name)?;
         config.check(&self.capabilities)?;
-        let names = Names::new(&self.options, name);
+        let (names, started) = (Names::new(&self.options, name), self.clock.elapsed());
         loop {
             let as_of = self.clock.elapsed();
             if let Some(info) = self.stream(&names).await? {
@@ -243,7 +247,12 @@ impl Shared {
                     return self.describe(&bucket, last).await;
                 }
                 // Someone else is making it; what came of it is seen in a moment.
-                Err(error) if error.is(number::NAME_IN_USE) => pause(AGREE_EVERY).await,
+                Err(error)
+                    if error.is(number::NAME_IN_USE)
+                        && self.clock.elapsed().saturating_sub(started) <= self.options.patience =>
+                {
+                    pause(AGREE_EVERY).await;
+                }
                 Err(error) => return Err(error.refused(format!("create bucket {name}"))),
             }
         }
@@ -258,18 +267,47 @@ impl Shared {
         self.check_name(name)?;
         config.check(&self.capabilities)?;
         let names = Names::new(&self.options, name);
+        let change = |stream: &mut Map<String, Value>| config::describe(stream, &config);
+        for _ in 0..CHANGE_ATTEMPTS_MAX {
+            let (bucket, last) = self.change_stream(name, &names, change).await?;
+            self.remember(name, None, Some((bucket.identity, config.clone()))).await?;
+            // A stream is changed by replacing all its settings: whoever was at it too may have put back what they had read.
+            let (bucket, _) = self.look(name).await?;
+            let is_there = bucket.config().differences(&config).is_empty();
+            if is_there || self.remembered_config(name, bucket.identity).await?.as_ref() != Some(&config) {
+                return self.describe(&bucket, last).await;
+            }
+        }
+        Err(EngineError::Overloaded)
+    }
+
+    /// Changes some settings of a bucket's stream. If the bucket gets another configuration meanwhile, that is not undone.
+    pub(crate) async fn change_stream(
+        &self,
+        name: &BucketName,
+        names: &Names,
+        change: impl Fn(&mut Map<String, Value>),
+    ) -> Result<(Arc<Bucket>, u64), EngineError> {
         let missing = || EngineError::BucketNotFound { bucket: name.clone() };
-        let mut stream = self.stream(&names).await?.ok_or_else(missing)?.config;
-        config::describe(&mut stream, &config);
-        let updated = self.patiently(|| self.api.update(&names.stream, &stream)).await;
-        let info = updated.map_err(|error| match error {
-            error if error.is(number::STREAM_NOT_FOUND) => missing(),
-            error => error.refused(format!("update bucket {name}")),
-        })?;
-        let (settings, now) = (self.settings(name, &names, &info).await?, self.clock.elapsed());
-        let (bucket, last) = self.learn(name, &names, settings, info.state.last_seq, now)?;
-        self.remember(name, None, Some((bucket.identity, config))).await?;
-        self.describe(&bucket, last).await
+        let system = self.system().await?;
+        let (_, mut before) = self.remembered(&system, name).await?;
+        let mut stream = self.stream(names).await?.ok_or_else(missing)?.config;
+        loop {
+            change(&mut stream);
+            let updated = self.patiently(|| self.api.update(&names.stream, &stream)).await;
+            let info = updated.map_err(|error| match error {
+                error if error.is(number::STREAM_NOT_FOUND) => missing(),
+                error => error.refused(format!("update bucket {name}")),
+            })?;
+            let (remembered, after) = self.remembered(&system, name).await?;
+            if let (true, Some(config)) = (after != before, &remembered.config) {
+                config::describe(&mut stream, config);
+                before = after;
+                continue;
+            }
+            let (settings, now) = (self.settings(name, names, &info).await?, self.clock.elapsed());
+            return self.learn(name, names, settings, info.state.last_seq, now);
+        }
     }
 
     pub(crate) async fn delete_bucket(self: &Arc<Self>, name: &BucketName) -> Result<(), EngineError> {
@@ -302,10 +340,14 @@ impl Shared {
     ) -> Result<(), EngineError> {
         self.remember(name, Some(info.state.last_seq), None).await?;
         self.forget_consumers(name).await?;
-        match self.patiently(|| self.api.delete(&names.stream)).await {
-            Ok(()) => {}
-            Err(error) if error.is(number::STREAM_NOT_FOUND) => {}
-            Err(error) => return Err(error.refused(format!("delete bucket {name}"))),
+        // Whoever else was deleting it may have been faster, and its namesake be there: a stream is deleted by name.
+        let is_same = |found: StreamInfo| found.created == info.created;
+        if self.stream(names).await?.is_some_and(is_same) {
+            match self.patiently(|| self.api.delete(&names.stream)).await {
+                Ok(()) => {}
+                Err(error) if error.is(number::STREAM_NOT_FOUND) => {}
+                Err(error) => return Err(error.refused(format!("delete bucket {name}"))),
+            }
         }
         self.forget(name);
         Ok(())

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pleach_engine::{EngineError, Operation, Timestamp};
 
 use crate::bucket::Bucket;
-use crate::config::DUPLICATE_WINDOW;
+use crate::config::Settings;
 use crate::engine::Shared;
 use crate::error::{ApiError, number};
 use crate::record::{self, header};
@@ -30,6 +30,7 @@ pub(crate) enum Published {
 #[derive(Debug)]
 pub(crate) struct Publication<'a> {
     pub(crate) bucket: &'a Bucket,
+    pub(crate) settings: &'a Settings,
     pub(crate) operations: &'a [Operation],
     /// The revision that the newest record of each key must have; none does not care.
     pub(crate) guards: &'a [Option<u64>],
@@ -44,12 +45,13 @@ impl Shared {
     /// recognises for a while.
     pub(crate) async fn publish(&self, publication: &Publication<'_>) -> Result<Published, EngineError> {
         let bucket = publication.bucket;
-        let window = bucket.settings().config.ttl.map_or(DUPLICATE_WINDOW, |ttl| ttl.min(DUPLICATE_WINDOW));
-        let patience = self.options.patience.min(window / 2);
+        let patience = self.options.patience.min(publication.settings.duplicate_window / 2);
         let started = self.clock.elapsed();
         let mut lost: Option<String> = None;
         for attempt in 0_u32.. {
             let result = match publication.operations {
+                // What is sent now would wait for the connection, and arrive when nobody expects it any more.
+                _ if !self.api.is_connected() => Err(ApiError::Away),
                 [single] => self.publish_one(publication, single).await,
                 _ => self.publish_batch(publication, attempt).await,
             };
@@ -65,16 +67,17 @@ impl Shared {
                 ApiError::Server { number: number::SEALED, .. } => {
                     return Err(EngineError::BucketNotFound { bucket: bucket.name.clone() });
                 }
-                ApiError::Lost(reason) => lost = Some(reason.clone()),
+                // What cannot be understood may be the answer of someone else who listens.
+                ApiError::Lost(reason) | ApiError::Malformed(reason) => lost = Some(reason.clone()),
                 ApiError::Server {
                     number: number::BATCH_INCOMPLETE | number::DUPLICATE_IN_PROCESS, ..
                 } => {}
                 error if error.is_temporary() => {}
                 ApiError::Server { .. }
-                | ApiError::Malformed(_)
                 | ApiError::Denied(_)
                 | ApiError::Unsendable(_)
-                | ApiError::NoResponders => {
+                | ApiError::NoResponders
+                | ApiError::Away => {
                     return Err(error.refused(format!("commit to bucket {}", bucket.name)));
                 }
             }
@@ -131,8 +134,8 @@ impl Shared {
     }
 
     fn part(&self, publication: &Publication<'_>, index: usize, operation: &Operation) -> (HeaderMap, Bytes) {
-        let config = &publication.bucket.settings().config;
-        let (mut headers, payload) = record::message(operation, config, publication.time);
+        let (mut headers, payload) =
+            record::message(operation, &publication.settings.config, publication.time);
         headers.insert(HeaderName::from_static(header::MESSAGE_ID), message_id(publication.id, index));
         if let Some(Some(guard)) = publication.guards.get(index) {
             headers.insert(HeaderName::from_static(header::EXPECTED), guard.to_string());

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use async_nats::{Message, StatusCode};
 use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 use serde_json::{Value, json};
 
 use pleach_engine::{EngineError, Timestamp};
@@ -14,8 +15,15 @@ use crate::record::{Record, header};
 /// Messages in one answer.
 const CHUNK_MESSAGES: usize = 1000;
 
+/// Questions for messages of one range that are under way at once.
+const CHUNKS_AT_ONCE: usize = 4;
+
 /// Bytes in one answer, about.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
+
+/// Passes every subject of a stream. What is no key's is passed over, and a server finds the next of all messages much sooner than
+/// the next of some.
+pub(crate) const EVERYTHING: &str = ">";
 
 /// How long an answer of several messages may pause.
 const CHUNK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,11 +50,33 @@ impl Shared {
         up_to: u64,
         mut take: impl FnMut(Record) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        let mut from = Some(from);
-        while let Some(next) = from {
-            let (records, rest) = self.read_filtered(bucket, filter, next, up_to).await?;
-            records.into_iter().try_for_each(&mut take)?;
-            from = rest;
+        let ask = |first: u64| async move {
+            let (records, rest) = self.read_filtered(bucket, filter, first, up_to).await?;
+            Ok::<_, EngineError>((first, records, rest.unwrap_or(up_to + 1)))
+        };
+        // Where the next answer must begin, where the next question begins, and how far apart questions are: one until it is known
+        // how far an answer reaches.
+        let (mut next, mut ahead, mut span) = (from.max(1), from.max(1), u64::MAX);
+        let mut under_way = FuturesOrdered::new();
+        while next <= up_to {
+            if under_way.is_empty() {
+                ahead = next;
+            }
+            while ahead <= up_to && under_way.len() < CHUNKS_AT_ONCE {
+                under_way.push_back(ask(ahead));
+                ahead = ahead.saturating_add(span);
+            }
+            let Some(answer) = under_way.next().await else { break };
+            let (first, records, reached) = answer?;
+            if first > next {
+                // The one before it did not reach so far.
+                under_way = FuturesOrdered::new();
+                continue;
+            }
+            // A little less, since answers are not all of one length and one that is too short costs the others.
+            span = ((reached - first) / 8 * 7).max(1);
+            records.into_iter().filter(|record| record.sequence >= next).try_for_each(&mut take)?;
+            next = next.max(reached);
         }
         Ok(())
     }
@@ -58,7 +88,7 @@ impl Shared {
         from: u64,
         up_to: u64,
     ) -> Result<(Vec<Record>, Option<u64>), EngineError> {
-        self.read_filtered(bucket, &bucket.names.all_subjects(), from, up_to).await
+        self.read_filtered(bucket, EVERYTHING, from, up_to).await
     }
 
     async fn read_filtered(
@@ -140,16 +170,15 @@ impl Shared {
         if !bucket.settings().is_direct {
             return Ok(Chunk { is_last: true, ..Chunk::default() });
         }
-        let lost = |error: &dyn std::fmt::Display| ApiError::Lost(error.to_string());
         let client = &self.api.client;
-        let inbox = client.new_inbox();
-        let mut answers = client.subscribe(inbox.clone()).await.map_err(|error| lost(&error))?;
+        let mut answer = self.inbox.expect();
         let subject = self.api.subject(&format!("DIRECT.GET.{}", bucket.names.stream));
         let asked = asked.to_string().into();
-        client.publish_with_reply(subject, inbox, asked).await.map_err(|error| lost(&error))?;
+        let sent = client.publish_with_reply(subject, answer.subject(), asked).await;
+        sent.map_err(|error| ApiError::Lost(error.to_string()))?;
         let mut chunk = Chunk::default();
         loop {
-            let message = tokio::time::timeout(CHUNK_TIMEOUT, answers.next()).await;
+            let message = tokio::time::timeout(CHUNK_TIMEOUT, answer.next()).await;
             let Ok(Some(message)) = message else { return Err(ApiError::Lost("a part is missing".into())) };
             match message.status {
                 None => chunk.records.push(Record::from_message(message)?),

@@ -13,7 +13,7 @@ use crate::engine::Shared;
 use crate::error::ApiError;
 use crate::options::Reads;
 use crate::range::Chunk;
-use crate::record::{Record, header, shown};
+use crate::record::{Record, shown};
 use crate::runtime::pause;
 
 /// Subjects whose newest messages are asked for at once.
@@ -78,20 +78,18 @@ impl Shared {
 
     /// The kept records of a key, oldest first, each with the expiry of its own.
     async fn records(&self, bucket: &Bucket, key: &Key) -> Result<Vec<Entry>, EngineError> {
-        let subject = bucket.names.subject(key);
+        let Some(newest) = self.newest(bucket, key, self.options.reads).await? else { return Ok(Vec::new()) };
         if bucket.settings().config.history.get() == 1 {
-            let newest = self.newest(bucket, key, self.options.reads).await?;
-            return Ok(newest.into_iter().map(|change| change.entry).collect());
+            return Ok(vec![newest.entry]);
         }
         let mut records = Vec::new();
-        let replicas = bucket.settings().replicas;
         let take = |record: Record| {
             records.extend(record.into_change(&bucket.names).map(|change| change.entry));
             Ok(())
         };
-        // Nobody is behind where there is only one.
-        let up_to = if replicas > 1 { u64::MAX - 1 } else { bucket.seen() };
-        self.read_range(bucket, &subject, 1, up_to, take).await?;
+        // Up to what a read finds: no more, so that nobody needs to be asked whether there is, and no less.
+        let up_to = newest.entry.revision.get();
+        self.read_range(bucket, &bucket.names.subject(key), 1, up_to, take).await?;
         Ok(records)
     }
 
@@ -135,7 +133,7 @@ impl Shared {
     /// with what it has. Whoever has nothing does not say who it is, so that is asked of the leader again.
     async fn newest_alone(&self, bucket: &Bucket, key: &Key) -> Result<Option<Record>, EngineError> {
         let record = self.newest_anywhere(bucket, key).await?;
-        let is_own = |found: &Record| found.said(header::STREAM) == Some(&bucket.names.stream);
+        let is_own = |found: &Record| found.stream() == Some(&bucket.names.stream);
         if record.as_ref().is_some_and(is_own) {
             return Ok(record);
         }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use async_nats::{HeaderMap, HeaderName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -41,14 +43,111 @@ pub(crate) mod header {
     pub(crate) const QUOTED: &str = "Pleach-Quoted-";
 }
 
+/// What [`header::DID`] says of a delete.
+const DID_DELETE: &str = "delete";
+
 /// A message as it is stored in a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) subject: String,
     pub(crate) sequence: u64,
     time: Timestamp,
-    headers: Vec<(String, String)>,
+    said: Said,
     payload: Bytes,
+}
+
+/// What the headers of a message say.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    /// Where it is stored, of a message that the server repeats or hands out.
+    stream: Option<String>,
+    subject: Option<String>,
+    sequence: Option<u64>,
+    time: Option<Timestamp>,
+    message_id: Option<String>,
+    /// What it did, as NATS clients know it, and as the server says of its own markers.
+    operation: Option<Op>,
+    marker: Option<Op>,
+    /// It is a delete, whatever NATS clients know.
+    is_delete: bool,
+    committed: Option<Timestamp>,
+    expires: Option<Timestamp>,
+    ttl: Option<Duration>,
+    part: Option<BatchPart>,
+    /// What travels with the record by its writer's wish.
+    own: Headers,
+}
+
+impl Said {
+    /// One pass, since many records are read at once.
+    fn by<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut said = Self::default();
+        for (name, value) in headers {
+            said.take(name, value);
+        }
+        said
+    }
+
+    fn take(&mut self, name: &str, value: &str) {
+        let moment_of = |micros: &str| micros.parse().ok().map(Timestamp::from_micros);
+        match name {
+            header::STREAM => self.stream = Some(value.to_owned()),
+            header::SUBJECT => self.subject = Some(value.to_owned()),
+            header::SEQUENCE => self.sequence = value.parse().ok(),
+            header::TIME => self.time = moment(value).ok(),
+            header::MESSAGE_ID => self.message_id = Some(value.to_owned()),
+            header::OPERATION => self.operation = operation(value),
+            header::MARKER => self.marker = Some(marker(value)),
+            header::DID => self.is_delete = value == DID_DELETE,
+            header::COMMITTED => self.committed = moment_of(value),
+            header::EXPIRES => self.expires = moment_of(value),
+            header::TTL => self.ttl = value.trim_end_matches('s').parse().ok().map(Duration::from_secs),
+            header::PART => self.part = part(value),
+            // What another client wrote and our rules forbid is left out.
+            _ => match name.strip_prefix(header::QUOTED) {
+                Some(name) => {
+                    let value = serde_json::from_str::<String>(value).ok();
+                    let _ = value.map(|value| self.own.set(name, &value));
+                }
+                None if is_taken(name) => {}
+                None => {
+                    let _ = self.own.set(name, value);
+                }
+            },
+        }
+    }
+
+    fn op(&self) -> Op {
+        match (self.marker, self.operation) {
+            (Some(marker), _) => marker,
+            (None, Some(Op::Purge)) if self.is_delete => Op::Delete,
+            (None, operation) => operation.unwrap_or(Op::Put),
+        }
+    }
+}
+
+/// What a NATS client says it did; everything else is a put.
+fn operation(text: &str) -> Option<Op> {
+    match text {
+        "DEL" => Some(Op::Delete),
+        "PURGE" => Some(Op::Purge),
+        _ => None,
+    }
+}
+
+/// Why the server has put a marker in the place of a value.
+fn marker(reason: &str) -> Op {
+    match reason {
+        "MaxAge" => Op::Expire,
+        "Remove" => Op::Delete,
+        _ => Op::Purge,
+    }
+}
+
+fn part(text: &str) -> Option<BatchPart> {
+    let (index, size) = text.split_once('/')?;
+    let part = BatchPart { index: index.parse().ok()?, size: size.parse().ok()? };
+    (part.index < part.size).then_some(part)
 }
 
 /// A message in the JSON of the server.
@@ -68,106 +167,67 @@ impl StoredMessage {
         let decoded = |text: &str| {
             STANDARD.decode(text).map_err(|_| ApiError::Malformed("a message is not base64".to_owned()))
         };
-        let headers = String::from_utf8_lossy(&decoded(&self.hdrs)?).into_owned();
-        let pair = |line: &str| {
-            line.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
-        };
+        let headers = decoded(&self.hdrs)?;
+        let headers = String::from_utf8_lossy(&headers);
         Ok(Record {
             subject: self.subject,
             sequence: self.seq,
             time: moment(&self.time)?,
-            headers: headers.split("\r\n").skip(1).filter_map(pair).collect(),
+            said: Said::by(headers.split("\r\n").skip(1).filter_map(header_line)),
             payload: decoded(&self.data)?.into(),
         })
     }
 }
 
+fn header_line(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(':')?;
+    Some((name.trim(), value.trim()))
+}
+
 impl Record {
     /// The stored message that the server repeats or hands out, with where it is stored in its headers.
     pub(crate) fn from_message(message: async_nats::Message) -> Result<Self, ApiError> {
-        let (mut subject, mut sequence, mut time) = (None, None, None);
-        let mut headers = Vec::new();
-        // One pass: looking a header up makes a name of it each time.
-        for (name, values) in message.headers.iter().flat_map(HeaderMap::iter) {
-            let (name, Some(value)) = (AsRef::<str>::as_ref(name), values.last()) else { continue };
-            let value = value.as_str();
-            match name {
-                header::SUBJECT => subject = Some(value.to_owned()),
-                header::SEQUENCE => sequence = value.parse().ok(),
-                header::TIME => time = Some(moment(value)?),
-                _ => headers.push((name.to_owned(), value.to_owned())),
-            }
-        }
+        let headers = message.headers.iter().flat_map(HeaderMap::iter);
+        let pairs =
+            headers.filter_map(|(name, values)| Some((AsRef::<str>::as_ref(name), values.last()?.as_str())));
+        let mut said = Said::by(pairs);
         let missing = |name: &str| ApiError::Malformed(format!("a message has no {name}"));
         Ok(Self {
-            subject: subject.ok_or_else(|| missing(header::SUBJECT))?,
-            sequence: sequence.ok_or_else(|| missing(header::SEQUENCE))?,
-            time: time.ok_or_else(|| missing(header::TIME))?,
-            headers,
+            subject: said.subject.take().ok_or_else(|| missing(header::SUBJECT))?,
+            sequence: said.sequence.ok_or_else(|| missing(header::SEQUENCE))?,
+            time: said.time.ok_or_else(|| missing(header::TIME))?,
+            said,
             payload: message.payload,
         })
     }
 
-    pub(crate) fn said(&self, name: &str) -> Option<&str> {
-        self.headers.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    /// The stream that it was read from, if that was said.
+    pub(crate) fn stream(&self) -> Option<&str> {
+        self.said.stream.as_deref()
+    }
+
+    /// The name that its writer gave to it.
+    pub(crate) fn message_id(&self) -> Option<&str> {
+        self.said.message_id.as_deref()
     }
 
     /// What it means, with the expiry that is its own; none if its subject is that of no key.
     pub(crate) fn into_change(self, names: &Names) -> Option<Change> {
         let key = names.key(&self.subject)?;
-        let op = self.op();
-        let number = |name: &str| self.said(name)?.parse().ok();
-        let time = number(header::COMMITTED).map_or(self.time, Timestamp::from_micros);
-        let expires = number(header::EXPIRES).map(Timestamp::from_micros).or_else(|| self.native_expiry());
+        let op = self.said.op();
+        // Another client only says how long its value lives, and the server counts from when it came.
+        let native = || self.said.ttl.map(|ttl| self.time.saturating_add(ttl));
+        let expires = self.said.expires.or_else(native);
         let entry = Entry {
             key,
             revision: Revision::new(self.sequence),
-            time,
+            time: self.said.committed.unwrap_or(self.time),
             expires: expires.filter(|_| op.is_put()),
             op,
-            headers: self.own_headers(),
-            value: if op.is_put() { self.payload.clone() } else { Bytes::new() },
+            headers: self.said.own,
+            value: if op.is_put() { self.payload } else { Bytes::new() },
         };
-        Some(Change { entry, batch: self.part() })
-    }
-
-    fn op(&self) -> Op {
-        match (self.said(header::MARKER), self.said(header::OPERATION)) {
-            (Some("MaxAge"), _) => Op::Expire,
-            (Some("Remove"), _) | (None, Some("DEL")) => Op::Delete,
-            (None, Some("PURGE")) if self.said(header::DID) == Some("delete") => Op::Delete,
-            (Some(_), _) | (None, Some("PURGE")) => Op::Purge,
-            (None, _) => Op::Put,
-        }
-    }
-
-    /// When the server forgets the value of another client, which only says how long it lives.
-    fn native_expiry(&self) -> Option<Timestamp> {
-        let seconds: u64 = self.said(header::TTL)?.trim_end_matches('s').parse().ok()?;
-        Some(self.time.saturating_add(std::time::Duration::from_secs(seconds)))
-    }
-
-    fn part(&self) -> BatchPart {
-        let part = || {
-            let (index, size) = self.said(header::PART)?.split_once('/')?;
-            Some(BatchPart { index: index.parse().ok()?, size: size.parse().ok()? })
-        };
-        part().filter(|part| part.index < part.size).unwrap_or(BatchPart::SINGLE)
-    }
-
-    /// What travels with the record by its writer's wish. What another client wrote and our rules forbid is left out.
-    fn own_headers(&self) -> Headers {
-        let mut headers = Headers::new();
-        for (name, value) in &self.headers {
-            if let Some(name) = name.strip_prefix(header::QUOTED) {
-                if let Ok(value) = serde_json::from_str::<String>(value) {
-                    let _ = headers.set(name, &value);
-                }
-            } else if !is_taken(name) {
-                let _ = headers.set(name, value);
-            }
-        }
-        headers
+        Some(Change { entry, batch: self.said.part.unwrap_or(BatchPart::SINGLE) })
     }
 }
 
@@ -200,12 +260,12 @@ pub(crate) fn message(operation: &Operation, config: &BucketConfig, now: Timesta
             value.clone()
         }
         Action::Delete => {
-            // Without history the two are the same to NATS, but when its time has come, the server leaves a marker in the place
-            // of a deleted value as if that expired, and none in the place of a purged one.
-            let is_purge = config.history.get() == 1 && config.ttl.is_some();
+            // When its time has come, the server leaves a marker in the place of a deleted value as if that expired, and none in
+            // the place of a purged one. What is before it stays all the same: only a rollup removes that.
+            let is_purge = config.ttl.is_some();
             headers.insert(header::OPERATION, if is_purge { "PURGE" } else { "DEL" });
             if is_purge {
-                headers.insert(header::DID, "delete");
+                headers.insert(header::DID, DID_DELETE);
             }
             // A marker that the server forgets must not bring back what was before it: so it may have a TTL only if
             // nothing is.
@@ -227,14 +287,14 @@ pub(crate) fn message(operation: &Operation, config: &BucketConfig, now: Timesta
 
 /// Has the server forget a message after `ttl`, in whole seconds and never too early. One of more than a hundred years
 /// is left to those who read it.
-fn set_ttl(headers: &mut HeaderMap, ttl: std::time::Duration) {
+fn set_ttl(headers: &mut HeaderMap, ttl: Duration) {
     if ttl <= TTL_MAX {
         headers.insert(header::TTL, whole_seconds(ttl).to_string());
     }
 }
 
 /// How many whole seconds hold `duration`: at least one.
-pub(crate) fn whole_seconds(duration: std::time::Duration) -> u64 {
+pub(crate) fn whole_seconds(duration: Duration) -> u64 {
     (duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(1)
 }
 

@@ -6,11 +6,21 @@ use pleach_engine::{
 };
 
 use crate::bucket::Bucket;
-use crate::cache::within;
+use crate::cache::{Entries, within};
 use crate::engine::Shared;
 use crate::options::Scans;
-use crate::pages::Snapshot;
 use crate::record::shown;
+
+/// A bucket as a scan sees it on all its pages.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    /// What tells the bucket from its namesakes.
+    pub(crate) bucket: u64,
+    revision: u64,
+    /// The time that decides what has expired.
+    time: Timestamp,
+    entries: Entries,
+}
 
 /// Scans, pages and counts, from the ordered copy of a bucket or from the server.
 impl Shared {
@@ -24,7 +34,7 @@ impl Shared {
         let bucket = self.bucket(name).await?;
         let cursor = query.page.as_ref().map(PageCursor::decode).transpose()?;
         if let Some(cursor) = &cursor {
-            self.check_cursor(cursor, &bucket, &query)?;
+            cursor.check(self.store, bucket.identity, &query)?;
         }
         if self.options.scans == Scans::Direct {
             return self.scan_directly(&bucket, &query, cursor).await;
@@ -44,25 +54,6 @@ impl Shared {
             }
         };
         Ok(self.page(&bucket, &snapshot, kept, last.as_ref(), &query))
-    }
-
-    fn check_cursor(
-        &self,
-        cursor: &PageCursor,
-        bucket: &Bucket,
-        query: &ScanQuery,
-    ) -> Result<(), EngineError> {
-        let invalid = |reason| Err(EngineError::InvalidPageToken { reason });
-        if cursor.store != self.store {
-            return invalid("it is from another store");
-        }
-        if cursor.bucket != bucket.identity {
-            return invalid("it is from another bucket");
-        }
-        if cursor.query != query.digest() {
-            return invalid("it is from another query");
-        }
-        Ok(())
     }
 
     /// The page of `snapshot` after `last`. The snapshot is kept as `kept` if it is already.

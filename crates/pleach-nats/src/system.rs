@@ -22,13 +22,13 @@ const AGREE_EVERY: Duration = Duration::from_millis(20);
 
 /// What is remembered of a bucket's name.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Remembered {
+pub(crate) struct Remembered {
     /// The newest revision of the bucket of this name that was deleted last: its namesake must go on after it.
     #[serde(default)]
     revision: u64,
     /// The configuration of the bucket that is there, should another client lose that of its stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    config: Option<BucketConfig>,
+    pub(crate) config: Option<BucketConfig>,
     /// What tells that bucket from its namesakes.
     #[serde(default)]
     identity: u64,
@@ -95,7 +95,8 @@ impl Shared {
         Ok(remembered.config.filter(|_| remembered.identity == identity))
     }
 
-    async fn remembered(
+    /// What is remembered of a bucket's name, and since when.
+    pub(crate) async fn remembered(
         &self,
         system: &Bucket,
         name: &BucketName,

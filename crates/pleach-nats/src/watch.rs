@@ -12,7 +12,8 @@ use pleach_engine::{
 use crate::bucket::{Bucket, Watched};
 use crate::engine::Shared;
 use crate::feed::{Feed, News};
-use crate::record::{Record, shown};
+use crate::range::EVERYTHING;
+use crate::record::{Record, bytes, shown};
 use crate::runtime::Background;
 
 /// Changes taken from the feed at once.
@@ -104,15 +105,22 @@ impl Watch {
         let names = &self.bucket.names;
         let filter = match self.query.filters.as_slice() {
             [single] => format!("{}{single}", names.all_subjects().trim_end_matches('>')),
-            _ => names.all_subjects(),
+            _ => EVERYTHING.to_owned(),
         };
         let is_latest = self.query.start == WatchStart::Latest;
         let config = self.bucket.config();
         let keep = if is_latest { 1 } else { usize::from(config.history.get()) };
         let mut found: BTreeMap<Key, VecDeque<Entry>> = BTreeMap::new();
+        let (mut taken, bytes_max) = (0, self.shared.options.cache_bytes_max);
         let take = |record: Record| {
-            if let Some(change) = record.into_change(names) {
-                self.query.matches(&change.entry.key).then(|| add(&mut found, change.entry, keep));
+            let change = record.into_change(names);
+            if let Some(change) = change.filter(|change| self.query.matches(&change.entry.key)) {
+                taken += bytes(&change.entry);
+                taken -= add(&mut found, change.entry, keep);
+            }
+            if taken > bytes_max {
+                let what = "watches that begin with values that take more memory than `cache_bytes_max`";
+                return Err(EngineError::Unsupported { what });
             }
             Ok(())
         };
@@ -123,7 +131,9 @@ impl Watch {
         while let News::Changes(changes, next) = self.feed.news(self.next, CHANGES_AT_ONCE)? {
             self.next = next;
             let wanted = changes.into_iter().filter(|change| self.query.matches(&change.entry.key));
-            wanted.for_each(|change| add(&mut found, change.entry, keep));
+            for change in wanted {
+                add(&mut found, change.entry, keep);
+            }
         }
         let now = self.shared.clock.now();
         let mut entries: Vec<Entry> = found.into_values().flatten().collect();
@@ -182,14 +192,11 @@ impl Watch {
     }
 }
 
-/// Adds a record to those that are kept of its key.
-fn add(found: &mut BTreeMap<Key, VecDeque<Entry>>, entry: Entry, keep: usize) {
+/// Adds a record to those that are kept of its key. Returns what those took that are no longer kept.
+fn add(found: &mut BTreeMap<Key, VecDeque<Entry>>, entry: Entry, keep: usize) -> usize {
     let records = found.entry(entry.key.clone()).or_default();
-    if matches!(entry.op, Op::Purge) {
-        records.clear();
-    }
+    let keep = if matches!(entry.op, Op::Purge) { 1 } else { keep };
     records.push_back(entry);
-    while records.len() > keep {
-        records.pop_front();
-    }
+    let surplus = records.len().saturating_sub(keep);
+    records.drain(..surplus).map(|record| bytes(&record)).sum()
 }

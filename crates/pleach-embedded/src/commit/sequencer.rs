@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pleach_engine::{
-    Action, BUCKETS_MAX, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Conflict,
-    Durability, EngineError, Expectation, Headers, Key, Op, Operation, Revision, Timestamp,
+    Action, BUCKETS_MAX, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Durability,
+    EngineError, Expectation, Headers, Key, Operation, Revision, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -264,21 +264,8 @@ impl Sequencer {
             return Ok(());
         }
         let newest = self.newest(bucket, &operation.key)?.filter(|newest| !newest.has_expired(config, now));
-        let holds = match operation.expect {
-            Expectation::Any => true,
-            Expectation::Absent => newest.is_none_or(|newest| !newest.op.is_put()),
-            Expectation::Revision(expected) => newest.is_some_and(|newest| newest.revision == expected),
-        };
-        if holds {
-            return Ok(());
-        }
-        Err(CommitError::Conflict(Conflict {
-            bucket: bucket.name.clone(),
-            key: operation.key.clone(),
-            expected: operation.expect,
-            // The same answer whether the expiry has been recorded yet or not.
-            actual: newest.filter(|newest| newest.op != Op::Expire).map(|newest| newest.revision),
-        }))
+        let newest = newest.map(|newest| (newest.revision, newest.op));
+        operation.check(&bucket.name, newest).map_err(CommitError::Conflict)
     }
 
     fn newest(&self, bucket: &Bucket, key: &Key) -> Result<Option<Newest>, EngineError> {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::feed::Feed;
 use crate::{
     At, BucketConfig, BucketInfo, BucketName, Change, Conflict, ConsumerInfo, ConsumerName, Direction,
-    EngineError, Entry, Expectation, Key, Op, Operation, Revision, Selection, Timestamp,
+    EngineError, Entry, Key, Op, Operation, Revision, Selection, Timestamp,
 };
 
 /// A bucket: the kept records of every key, oldest first, the feed of its changes, and places in it.
@@ -76,26 +76,8 @@ impl Bucket {
     /// Whether what an operation expects of its key is true.
     pub(super) fn check(&self, operation: &Operation, now: Timestamp) -> Result<(), Conflict> {
         let newest = self.newest(&operation.key);
-        let live = newest.filter(|newest| self.config.is_live(newest, now));
-        // A value that has expired is no record any more, and neither is the marker that says so to
-        // someone who lost the race with it.
-        let actual = newest.filter(|newest| live.is_some() || matches!(newest.op, Op::Delete | Op::Purge));
-        let holds = match operation.expect {
-            Expectation::Any => true,
-            Expectation::Absent => live.is_none(),
-            Expectation::Revision(expected) => newest
-                .filter(|newest| live.is_some() || !newest.op.is_put())
-                .is_some_and(|newest| newest.revision == expected),
-        };
-        if holds {
-            return Ok(());
-        }
-        Err(Conflict {
-            bucket: self.name.clone(),
-            key: operation.key.clone(),
-            expected: operation.expect,
-            actual: actual.map(|entry| entry.revision),
-        })
+        let newest = newest.filter(|newest| !newest.op.is_put() || self.config.is_live(newest, now));
+        operation.check(&self.name, newest.map(|newest| (newest.revision, newest.op)))
     }
 
     pub(super) fn read(&self, key: &Key, at: At, now: Timestamp) -> Result<Option<Entry>, EngineError> {

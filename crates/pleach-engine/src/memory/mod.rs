@@ -7,7 +7,6 @@ mod bucket;
 mod consumers;
 mod engine;
 mod feed;
-mod pages;
 mod state;
 mod watch;
 
@@ -16,4 +15,3 @@ mod tests;
 
 pub use engine::MemoryEngine;
 pub use feed::{FEED_BYTES_MAX, FEED_CHANGES_MAX};
-pub use pages::PAGE_SNAPSHOTS_MAX;

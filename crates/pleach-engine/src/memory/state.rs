@@ -1,15 +1,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::num::NonZeroU8;
+use std::sync::Arc;
 use std::task::Waker;
 
 use super::bucket::Bucket;
-use super::pages::{Pages, Snapshot};
 use crate::{
     Action, At, BUCKETS_MAX, Batch, BatchPart, BucketConfig, BucketInfo, BucketName, Capabilities, Change,
     CommitError, Committed, EngineError, Entry, Headers, Key, Op, Operation, PAGE_BYTES_MAX, Page,
-    PageCursor, PageToken, Revision, ScanQuery, Timestamp,
+    PageCursor, PageSnapshots, PageToken, Revision, ScanQuery, Timestamp,
 };
+
+/// What a scan had still to deliver when its first page was full, in the order of the scan.
+#[derive(Clone, Debug)]
+struct Snapshot {
+    bucket: Revision,
+    revision: Revision,
+    time: Timestamp,
+    entries: Arc<[Entry]>,
+}
 
 /// Everything the engine holds.
 #[derive(Debug)]
@@ -21,7 +30,7 @@ pub(super) struct State {
     pub(super) buckets: BTreeMap<BucketName, Bucket>,
     /// The moment of every value that will be gone one day, in the order in which that is recorded.
     pub(super) expiring: BTreeSet<(Timestamp, BucketName, Key)>,
-    pages: Pages,
+    pages: PageSnapshots<Snapshot>,
     /// The open watches: the bucket of each, and whom to wake.
     pub(super) watches: BTreeMap<u64, (Revision, Option<Waker>)>,
     pub(super) watches_opened: u64,
@@ -40,7 +49,7 @@ impl State {
             newest: Revision::ZERO,
             buckets: BTreeMap::new(),
             expiring: BTreeSet::new(),
-            pages: Pages::default(),
+            pages: PageSnapshots::default(),
             watches: BTreeMap::new(),
             watches_opened: 0,
             woken: Vec::new(),
@@ -128,7 +137,7 @@ impl State {
         self.newest = self.newest.next();
         self.buckets.remove(name);
         self.expiring.retain(|(_, expiring, _)| expiring != name);
-        self.pages.forget(id);
+        self.pages.forget(|snapshot| snapshot.bucket == id);
         self.wake(id);
         Ok(())
     }
@@ -198,31 +207,12 @@ impl State {
             return Ok(self.page(&snapshot, 0, None, query, now));
         };
         let (cursor, id) = (PageCursor::decode(token)?, bucket.id);
-        self.check_cursor(&cursor, id, query)?;
+        cursor.check(self.store, id.get(), query)?;
         let snapshot =
             self.pages.renew(cursor.snapshot, now).ok_or(EngineError::Compacted { oldest: self.newest })?;
         let last = snapshot.entries.iter().position(|entry| entry.key == cursor.last);
         let last = last.ok_or(EngineError::InvalidPageToken { reason: "its key was not on a page" })?;
         Ok(self.page(&snapshot, last + 1, Some(cursor.snapshot), query, now))
-    }
-
-    fn check_cursor(
-        &self,
-        cursor: &PageCursor,
-        bucket: Revision,
-        query: &ScanQuery,
-    ) -> Result<(), EngineError> {
-        let invalid = |reason| Err(EngineError::InvalidPageToken { reason });
-        if cursor.store != self.store {
-            return invalid("it is from another store");
-        }
-        if cursor.bucket != bucket.get() {
-            return invalid("it is from another bucket");
-        }
-        if cursor.query != query.digest() {
-            return invalid("it is from another query");
-        }
-        Ok(())
     }
 
     /// The page that begins at `start` in `snapshot`, which is kept as `kept` if it is already.
@@ -295,7 +285,7 @@ impl State {
         self.closed = true;
         self.buckets.clear();
         self.expiring.clear();
-        self.pages = Pages::default();
+        self.pages = PageSnapshots::default();
         let wakers = self.watches.values_mut().filter_map(|(_, waker)| waker.take());
         self.woken.extend(wakers);
     }

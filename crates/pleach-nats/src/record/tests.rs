@@ -9,13 +9,10 @@ use crate::options::NatsOptions;
 fn stored(operation: &Operation, config: &BucketConfig, more: &[(&str, &str)]) -> Change {
     let names = Names::new(&NatsOptions::default(), &BucketName::parse("carts").unwrap());
     let (headers, payload) = message(operation, config, Timestamp::from_micros(999_000_000));
-    let mut pairs: Vec<(String, String)> = Vec::new();
-    for (name, values) in headers.iter() {
-        pairs.push((name.to_string(), values[0].as_str().trim().to_owned()));
-    }
-    pairs.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let pairs = headers.iter().map(|(name, values)| (AsRef::<str>::as_ref(name), values[0].as_str().trim()));
+    let said = Said::by(pairs.chain(more.iter().copied()));
     let (subject, time) = (names.subject(&operation.key), Timestamp::from_micros(1_000_000_000));
-    Record { subject, sequence: 7, time, headers: pairs, payload }.into_change(&names).unwrap()
+    Record { subject, sequence: 7, time, said, payload }.into_change(&names).unwrap()
 }
 
 fn put() -> Operation {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use pleach_engine::{
     At, Batch, BatchPart, BucketConfig, BucketName, Change, CommitError, Engine, EngineError, Expectation,
-    Key, Operation, Revision, ScanQuery, Selection, WatchEvent, WatchQuery, WatchStart,
+    Key, Operation, Revision, ScanQuery, Selection, WatchEvent, WatchQuery, WatchStart, WatchStream,
 };
 use pleach_nats::{NatsEngine, NatsOptions};
 use pleach_nats_testing::Cluster;
@@ -53,9 +53,73 @@ struct Run {
     bucket: BucketName,
 }
 
+/// What happens to the server that leads the bucket, whoever it is then, or to the one after it.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    /// It is killed, and started again.
+    Killed,
+    /// It hangs, and goes on.
+    Stopped,
+    /// It no longer hears of one of the others, nor of its clients through it.
+    Severed,
+    /// It hears of none of the others, but of its clients.
+    Isolated,
+}
+
+/// Which server something happens to.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    Leader,
+    Follower,
+}
+
+impl Failure {
+    fn begin(self, cluster: &mut Cluster, victim: usize) {
+        match self {
+            Self::Killed => cluster.kill(victim),
+            Self::Stopped => cluster.stop(victim),
+            Self::Severed | Self::Isolated => {
+                self.lost(cluster, victim).for_each(|other| cluster.sever(victim, other));
+            }
+        }
+    }
+
+    fn end(self, cluster: &mut Cluster, victim: usize) {
+        match self {
+            Self::Killed => cluster.restart(victim),
+            Self::Stopped => cluster.go_on(victim),
+            Self::Severed | Self::Isolated => {
+                self.lost(cluster, victim).for_each(|other| cluster.join(victim, other));
+            }
+        }
+    }
+
+    /// The servers that `victim` does not hear of.
+    fn lost(self, cluster: &Cluster, victim: usize) -> impl Iterator<Item = usize> + use<> {
+        let (size, count) = (cluster.size(), if matches!(self, Self::Severed) { 1 } else { 2 });
+        (1..=count).map(move |step| (victim + step) % size)
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_three_servers_acknowledged_survives_their_failures() {
-    let mut cluster = Cluster::start();
+    use Failure::{Killed, Stopped};
+    use Whose::{Follower, Leader};
+    let failures =
+        [(Killed, Leader), (Killed, Follower), (Stopped, Leader), (Stopped, Follower), (Killed, Leader)];
+    survive(Cluster::start(), &failures).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_three_servers_acknowledged_survives_cut_ways_between_them() {
+    use Failure::{Isolated, Severed};
+    use Whose::{Follower, Leader};
+    let failures = [(Severed, Leader), (Isolated, Leader), (Isolated, Follower), (Severed, Follower)];
+    survive(Cluster::start_severable(), &failures).await;
+}
+
+/// Has clients write and watch while servers fail one after the other, and checks what they were told.
+async fn survive(mut cluster: Cluster, failures: &[(Failure, Whose)]) {
     let bucket = BucketName::parse("chaos").unwrap();
     let first = connect(&cluster).await;
     let config =
@@ -70,25 +134,26 @@ async fn what_three_servers_acknowledged_survives_their_failures() {
         bucket,
     });
     let watcher = connect(&cluster).await;
-    let watching = tokio::spawn(watch(Arc::clone(&run), watcher));
+    // It is there before anything is written.
+    let query = WatchQuery { start: WatchStart::Now, ..WatchQuery::default() };
+    let events = watcher.watch(&run.bucket, query).await.expect("the bucket can be watched");
+    let watching = tokio::spawn(collect(events));
     let mut writing = Vec::new();
     for writer in 0..WRITERS {
         let engine = connect(&cluster).await;
         writing.push(tokio::spawn(write(Arc::clone(&run), engine, writer)));
     }
 
-    // The one that leads the bucket, whoever it is then, and one that follows: killed, and stopped.
-    for (leads, kills) in [(true, true), (false, true), (true, false), (false, false), (true, true)] {
+    for (failure, whose) in failures {
         tokio::time::sleep(CALM).await;
         let leader = leader(&cluster, "KV_chaos").await;
-        let victim = if leads { leader } else { (leader + 1) % cluster.size() };
-        if kills {
-            cluster.kill(victim)
-        } else {
-            cluster.stop(victim)
-        }
+        let victim = match whose {
+            Whose::Leader => leader,
+            Whose::Follower => (leader + 1) % cluster.size(),
+        };
+        failure.begin(&mut cluster, victim);
         tokio::time::sleep(FAILURE).await;
-        if kills { cluster.restart(victim) } else { cluster.go_on(victim) }
+        failure.end(&mut cluster, victim);
     }
     tokio::time::sleep(CALM).await;
     run.is_over.store(true, Ordering::Release);
@@ -172,10 +237,8 @@ async fn commit(run: &Run, engine: &NatsEngine, batch: Batch) -> Told {
     }
 }
 
-/// Everything a watch delivers from the beginning until the key `end`.
-async fn watch(run: Arc<Run>, engine: Arc<NatsEngine>) -> Vec<Change> {
-    let query = WatchQuery { start: WatchStart::Now, ..WatchQuery::default() };
-    let mut events = engine.watch(&run.bucket, query).await.expect("the bucket can be watched");
+/// Everything a watch delivers until the key `end`.
+async fn collect(mut events: WatchStream) -> Vec<Change> {
     let mut changes = Vec::new();
     while let Some(event) = events.next().await {
         let WatchEvent::Change(change) = event.expect("the watch survives") else { continue };

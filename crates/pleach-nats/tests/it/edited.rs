@@ -8,7 +8,8 @@ use pleach_engine::{
     At, Batch, BucketConfig, BucketName, Engine, EngineError, ErrorKind, Expectation, Key, Operation,
     Revision, ScanQuery, WatchEvent, WatchQuery, WatchStream,
 };
-use pleach_nats::{BucketPlace, NatsEngine, NatsOptions};
+use pleach_nats::{Authentication, BucketPlace, NatsEngine, NatsOptions};
+use pleach_nats_testing::{Server, Settings};
 use serde_json::{Value, json};
 
 use crate::servers;
@@ -57,6 +58,61 @@ async fn a_bucket_goes_on_whatever_is_edited_of_its_stream() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_bucket_repeats_its_changes_once_it_is_followed() {
+    let (engine, options) = engine().await;
+    let stream = format!("KV_{}carts", options.namespace);
+    engine.create_bucket(&carts(), BucketConfig::plain(engine.capabilities())).await.unwrap();
+    let repeats = async || !configuration(&stream).await["republish"].is_null();
+    put(&engine, "before").await;
+    assert!(!repeats().await, "nobody follows it");
+    let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
+    assert!(repeats().await);
+    let written = put(&engine, "a").await;
+    assert_eq!(next(&mut watch).await, ("a".to_owned(), written));
+    let config = BucketConfig {
+        history: std::num::NonZeroU8::new(2).unwrap(),
+        ..BucketConfig::plain(engine.capabilities())
+    };
+    engine.update_bucket(&carts(), config).await.unwrap();
+    assert!(repeats().await, "it goes on so");
+}
+
+#[tokio::test]
+async fn whoever_may_not_change_a_bucket_follows_it_all_the_same() {
+    let more = "authorization { users: [{ user: all, password: a }, \
+                { user: reader, password: r, permissions: { publish: { deny: \"$JS.API.STREAM.UPDATE.>\" } } }] }";
+    let server = Server::start_with(Settings { more, ..Settings::default() });
+    let connect = async |user: &str, password: &str| {
+        let authentication = Authentication::User { user: user.into(), password: password.into() };
+        NatsEngine::connect(NatsOptions { authentication, ..NatsOptions::server(server.url()) })
+            .await
+            .unwrap()
+    };
+    let (writer, reader) = (connect("all", "a").await, connect("reader", "r").await);
+    writer.create_bucket(&carts(), BucketConfig::plain(writer.capabilities())).await.unwrap();
+    let watch = async { reader.watch(&carts(), WatchQuery::default()).await.unwrap() };
+    let mut watch = tokio::time::timeout(Duration::from_secs(3), watch).await.expect("it is said at once");
+    let written = put(&writer, "a").await;
+    assert_eq!(next(&mut watch).await, ("a".to_owned(), written));
+    assert_eq!(listed(&reader).await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_part_of_a_batch_whose_rest_was_not_copied_is_seen() {
+    let (engine, options) = engine().await;
+    engine.create_bucket(&carts(), BucketConfig::plain(engine.capabilities())).await.unwrap();
+    let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Pleach-Part", "0/5");
+    let subject = format!("$KV.{}carts.part", options.namespace);
+    let context = context().await;
+    let stored = context.publish_with_headers(subject, headers, "1".into()).await.unwrap();
+    let revision = Revision::new(stored.await.unwrap().sequence);
+    assert_eq!(next(&mut watch).await, ("part".to_owned(), revision));
+    assert_eq!(listed(&engine).await, ["part"]);
 }
 
 #[tokio::test]
@@ -174,17 +230,15 @@ async fn mirror(context: &jetstream::Context, options: &NatsOptions) {
 }
 
 /// Changes one setting of a stream, as the tools of NATS do: by replacing all of them.
-async fn edit(stream: &str, field: &str, value: Value) {
-    let client = async_nats::connect(servers::server().url()).await.unwrap();
-    let ask = async |rest: String, asked: Value| {
-        let answer = client.request(format!("$JS.API.{rest}"), asked.to_string().into()).await.unwrap();
-        let answer: Value = serde_json::from_slice(&answer.payload).unwrap();
-        assert!(answer.get("error").is_none(), "{field}: {answer}");
-        answer
-    };
-    let mut config = ask(format!("STREAM.INFO.{stream}"), json!({})).await["config"].take();
+pub(crate) async fn edit(stream: &str, field: &str, value: Value) {
+    let mut config = configuration(stream).await;
     config[field] = value;
-    ask(format!("STREAM.UPDATE.{stream}"), config).await;
+    servers::ask(&format!("STREAM.UPDATE.{stream}"), &config).await;
+}
+
+/// The settings of a stream.
+async fn configuration(stream: &str) -> Value {
+    servers::ask(&format!("STREAM.INFO.{stream}"), &json!({})).await["config"].take()
 }
 
 async fn engine() -> (NatsEngine, NatsOptions) {

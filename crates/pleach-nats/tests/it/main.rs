@@ -8,12 +8,14 @@
     reason = "these are tests, and real servers take real time"
 )]
 
+mod authentication;
 mod chaos;
 mod cluster;
 mod direct;
 mod edited;
 mod interop;
 mod native;
+mod outcomes;
 mod refusals;
 mod resilience;
 mod servers;

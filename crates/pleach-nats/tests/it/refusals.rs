@@ -9,8 +9,8 @@ use pleach_engine::{
     At, Batch, BucketConfig, BucketName, CommitError, Engine, EngineError, ErrorKind, Expiry, Key, Operation,
     ScanQuery, WatchEvent, WatchQuery,
 };
-use pleach_nats::{Authentication, NatsEngine, NatsOptions, Reads, Tls};
-use pleach_nats_testing::{Cluster, Server, Settings};
+use pleach_nats::{Authentication, NatsEngine, NatsOptions, Reads};
+use pleach_nats_testing::{Cluster, Server, Settings, tool};
 use serde_json::json;
 
 use crate::servers;
@@ -29,41 +29,12 @@ async fn a_server_without_jetstream_is_told_from_one_that_is_away() {
 }
 
 #[tokio::test]
-async fn users_are_let_in_with_their_password_only() {
-    let more = "authorization { user: ann, password: secret }";
-    let server = Server::start_with(Settings { more, ..Settings::default() });
-    let user = |password: &str| Authentication::User { user: "ann".into(), password: password.into() };
-    let connect = async |authentication| {
-        NatsEngine::connect(NatsOptions { authentication, ..NatsOptions::server(server.url()) }).await
-    };
-    let error = connect(user("wrong")).await.unwrap_err();
-    assert!(matches!(error, EngineError::Refused { .. }), "{error:?}");
-    assert!(!format!("{error:?}").contains("wrong"), "a secret is shown");
-    round_trip(&connect(user("secret")).await.unwrap()).await;
-}
-
-#[tokio::test]
-async fn a_server_with_tls_is_trusted_by_its_root_only() {
-    let directory = tempfile::TempDir::new().unwrap();
-    let file = |name: &str, text: String| {
-        let path = directory.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    };
-    let signed =
-        rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-    let certificate = file("certificate.pem", signed.cert.pem());
-    let key = file("key.pem", signed.signing_key.serialize_pem());
-    let more = format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}");
-    let server = Server::start_with(Settings { more: &more, ..Settings::default() });
-    let connect = async |roots| {
-        let tls = Tls { required: true, roots, ..Tls::default() };
-        NatsEngine::connect(NatsOptions { tls, ..NatsOptions::server(server.url().replace("nats:", "tls:")) })
-            .await
-    };
-    let error = connect(Vec::new()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-    round_trip(&connect(vec![certificate]).await.unwrap()).await;
+async fn a_server_that_is_too_old_is_told_so() {
+    let program = tool("nats-server-old");
+    let server = Server::start_with(Settings { program: Some(&program), ..Settings::default() });
+    let error = NatsEngine::connect(NatsOptions::server(server.url())).await.unwrap_err();
+    let EngineError::Refused { reason, .. } = &error else { panic!("{error:?}") };
+    assert!(reason.contains("2.11.11") && reason.contains("2.12"), "{reason}");
 }
 
 #[test]
@@ -116,13 +87,16 @@ async fn a_stream_with_the_name_of_a_bucket_is_left_alone() {
     let stream = format!("KV_{}carts", options.namespace);
     let engine = NatsEngine::connect(options).await.unwrap();
     let config = json!({ "name": stream, "subjects": [format!("orders.{stream}")], "storage": "memory" });
-    api(&format!("STREAM.CREATE.{stream}"), &config).await;
+    servers::ask(&format!("STREAM.CREATE.{stream}"), &config).await;
     let created = engine.create_bucket(&carts(), BucketConfig::plain(engine.capabilities())).await;
     assert!(matches!(created, Err(EngineError::NotABucket { .. })), "{created:?}");
     let deleted = engine.delete_bucket(&carts()).await;
     assert!(matches!(deleted, Err(EngineError::NotABucket { .. })), "{deleted:?}");
     assert_eq!(engine.buckets().await.unwrap(), []);
-    assert_eq!(api(&format!("STREAM.INFO.{stream}"), &json!({})).await["config"]["name"], json!(stream));
+    assert_eq!(
+        servers::ask(&format!("STREAM.INFO.{stream}"), &json!({})).await["config"]["name"],
+        json!(stream)
+    );
 }
 
 #[tokio::test]
@@ -144,10 +118,10 @@ async fn what_another_client_changes_of_a_bucket_is_seen() {
     let engine = NatsEngine::connect(options.clone()).await.unwrap();
     create(&engine, |config| config.feed_time = Some(Duration::from_secs(60))).await;
     engine.commit(&carts(), Batch::new().put(key("a"), "1")).await.unwrap();
-    let mut config = api(&format!("STREAM.INFO.{stream}"), &json!({})).await["config"].take();
+    let mut config = servers::ask(&format!("STREAM.INFO.{stream}"), &json!({})).await["config"].take();
     config["max_msgs_per_subject"] = json!(5);
     config["metadata"] = json!({});
-    api(&format!("STREAM.UPDATE.{stream}"), &config).await;
+    servers::ask(&format!("STREAM.UPDATE.{stream}"), &config).await;
     let seen = engine.bucket(&carts()).await.unwrap().config;
     assert_eq!(seen.history.get(), 5, "what the server acts by is true");
     assert_eq!(seen.feed_time, Some(Duration::from_secs(60)), "what only Pleach knows is not lost");
@@ -244,7 +218,7 @@ async fn retried<T, E>(ask: impl AsyncFn() -> Result<T, E>) -> Result<T, E> {
     ask().await
 }
 
-async fn round_trip(engine: &NatsEngine) {
+pub(crate) async fn round_trip(engine: &NatsEngine) {
     create(engine, |_| ()).await;
     engine.commit(&carts(), Batch::new().put(key("a"), "1")).await.unwrap();
     assert_eq!(engine.read(&carts(), &key("a"), At::Latest).await.unwrap().unwrap().value, "1");
@@ -259,15 +233,6 @@ async fn create(engine: &NatsEngine, change: impl FnOnce(&mut BucketConfig)) {
 async fn revisions(engine: &NatsEngine, at: &str) -> Vec<pleach_engine::Revision> {
     let records = engine.history(&carts(), &key(at)).await.unwrap();
     records.iter().map(|entry| entry.revision).collect()
-}
-
-/// Asks the shared server as another client would.
-async fn api(rest: &str, asked: &serde_json::Value) -> serde_json::Value {
-    let client = async_nats::connect(servers::server().url()).await.unwrap();
-    let answer = client.request(format!("$JS.API.{rest}"), asked.to_string().into()).await.unwrap();
-    let answer: serde_json::Value = serde_json::from_slice(&answer.payload).unwrap();
-    assert!(answer.get("error").is_none(), "{answer}");
-    answer
 }
 
 fn carts() -> BucketName {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketName, Engine, EngineError, Key, Operation, Revision, ScanQuery, Selection,
-    WatchEvent, WatchQuery, WatchStart, WatchStream,
+    At, Batch, BucketConfig, BucketName, Direction, Engine, EngineError, Key, Op, Operation, Revision,
+    ScanQuery, Selection, WatchEvent, WatchQuery, WatchStart, WatchStream,
 };
 use pleach_nats::{BucketPlace, NatsEngine, NatsOptions, Reads, Scans};
 use pleach_nats_testing::{Link, Server};
@@ -47,6 +47,83 @@ async fn what_was_committed_while_a_link_was_cut_is_delivered() {
     assert_eq!(take(&mut watch, 3).await, ["b", "c", "b"]);
     put(&writer, &["d"]).await;
     assert_eq!(take(&mut watch, 1).await, ["d"]);
+}
+
+#[tokio::test]
+async fn more_than_one_answer_holds_is_delivered_after_a_cut() {
+    const CHANGES: usize = 2500;
+    let server = servers::server();
+    let (link, options) = (Link::to(&server.url()), servers::options(vec![server.url()]));
+    let writer = NatsEngine::connect(options.clone()).await.unwrap();
+    let cut = NatsEngine::connect(NatsOptions { servers: vec![link.url()], ..options }).await.unwrap();
+    create(&writer, 1).await;
+    let mut watch = cut.watch(&carts(), WatchQuery::default()).await.unwrap();
+    link.cut();
+    let written: Vec<String> = (0..CHANGES).map(|n| format!("k{n}")).collect();
+    for part in written.chunks(100) {
+        let batch: Batch = part.iter().map(|at| Operation::put(key(at), "1")).collect();
+        writer.commit(&carts(), batch).await.unwrap();
+    }
+    link.mend();
+    assert_eq!(take(&mut watch, CHANGES).await, written);
+}
+
+#[tokio::test]
+async fn a_deleted_key_does_not_expire_where_history_is_kept() {
+    let engine = NatsEngine::connect(servers::options(vec![servers::server().url()])).await.unwrap();
+    let (history, ttl) = (NonZeroU8::new(3).unwrap(), Some(Duration::from_secs(1)));
+    let config = BucketConfig { history, ttl, ..BucketConfig::plain(engine.capabilities()) };
+    engine.create_bucket(&carts(), config).await.unwrap();
+    put(&engine, &["deleted", "purged"]).await;
+    let batch = Batch::new().delete(key("deleted")).purge(key("purged"));
+    engine.commit(&carts(), batch).await.unwrap();
+    let records = engine.history(&carts(), &key("deleted")).await.unwrap();
+    let ops: Vec<Op> = records.iter().map(|entry| entry.op).collect();
+    assert_eq!(ops, [Op::Put, Op::Delete], "what is before a delete stays");
+    let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
+    // What comes after them expires after them.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    put(&engine, &["later"]).await;
+    assert_eq!(take(&mut watch, 2).await, ["later", "later"]);
+}
+
+#[tokio::test]
+async fn history_is_not_older_than_what_a_read_finds() {
+    let options = servers::options(vec![servers::server().url()]);
+    let (one, other) =
+        (NatsEngine::connect(options.clone()).await.unwrap(), NatsEngine::connect(options).await.unwrap());
+    create(&one, 5).await;
+    put(&one, &["a"]).await;
+    for records in 1..5 {
+        assert_eq!(other.history(&carts(), &key("a")).await.unwrap().len(), records);
+        put(&one, &["a"]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_would_take_too_much_memory_is_refused() {
+    let options = servers::options(vec![servers::server().url()]);
+    let engine = NatsEngine::connect(NatsOptions { cache_bytes_max: 10_000, ..options }).await.unwrap();
+    create(&engine, 1).await;
+    let start = WatchStart::Latest;
+    let fill = async |at: &str| {
+        let batch = Batch::new().put(key(at), vec![1; 4000]);
+        engine.commit(&carts(), batch).await.unwrap();
+    };
+    // The same key again and again takes no more than once.
+    for at in ["a", "a", "a", "b"] {
+        fill(at).await;
+    }
+    assert_eq!(keys(&engine).await, ["a", "b"]);
+    let mut watch = engine.watch(&carts(), WatchQuery { start, ..WatchQuery::default() }).await.unwrap();
+    assert_eq!(take(&mut watch, 2).await, ["a", "b"]);
+    fill("c").await;
+    let scanned = engine.scan(&carts(), ScanQuery::default()).await;
+    assert!(matches!(scanned, Err(EngineError::Unsupported { .. })), "{scanned:?}");
+    let watched = engine.watch(&carts(), WatchQuery { start, ..WatchQuery::default() }).await;
+    assert!(matches!(watched.map(drop), Err(EngineError::Unsupported { .. })));
+    // What needs no copy works all the same.
+    assert!(engine.read(&carts(), &key("c"), At::Latest).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -112,6 +189,26 @@ async fn every_kind_of_read_finds_what_was_written() {
     let far = Reads::AtLeast(Revision::new(1_000_000));
     let read = engine.read_with(&carts(), &key("k1"), far).await;
     assert!(matches!(read, Err(EngineError::FutureRevision { .. })), "{read:?}");
+}
+
+#[tokio::test]
+async fn more_keys_than_are_held_at_once_are_counted_and_scanned() {
+    const KEYS: usize = 100_500;
+    let options = servers::options(vec![servers::server().url()]);
+    let engine = NatsEngine::connect(NatsOptions { scans: Scans::Direct, ..options }).await.unwrap();
+    create(&engine, 1).await;
+    let all: Vec<String> = (0..KEYS).map(|n| format!("k{n:06}")).collect();
+    for part in all.chunks(1000) {
+        let batch: Batch = part.iter().map(|at| Operation::put(key(at), "1")).collect();
+        engine.commit(&carts(), batch).await.unwrap();
+    }
+    assert_eq!(engine.count(&carts(), Selection::all()).await.unwrap(), KEYS as u64);
+    for (direction, first) in [(Direction::Forward, &all[..]), (Direction::Backward, &all[KEYS - 1..])] {
+        let query = ScanQuery { direction, limit: 1, ..ScanQuery::default() };
+        let page = engine.scan(&carts(), query).await.unwrap();
+        assert_eq!(page.entries[0].key.as_str(), first[0], "{direction:?}");
+        assert!(page.next.is_some());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

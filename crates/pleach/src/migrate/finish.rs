@@ -1,12 +1,11 @@
-use std::sync::PoisonError;
-
 use pleach_engine::{ConsumerStart, Op, Revision, WatchEvent};
 
-use futures_util::StreamExt as _;
-
 use super::verify::{Comparison, Verified};
-use super::{Begun, MigrateError, Migration, Progress};
+use super::{Begun, IDLE_MAX, MigrateError, Migration, Progress};
 use crate::Error;
+
+/// How often to look for changes that should come, where a clock stands still.
+const LOOKS_MAX: usize = 100_000;
 
 /// What a migration came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,15 +69,21 @@ impl Migration {
         if now == newest {
             return Ok(true);
         }
-        let Some(feed) = self.feed.as_mut() else { return Ok(false) };
-        let feed = feed.get_mut().unwrap_or_else(PoisonError::into_inner);
-        while let Some(event) = feed.next().await {
-            let WatchEvent::Change(change) = event? else { continue };
-            if change.entry.op != Op::Expire {
-                return Ok(false);
-            }
-            if change.entry.revision >= now {
-                return Ok(true);
+        if self.feed.is_none() {
+            return Ok(false);
+        }
+        let started = self.source.clock().elapsed();
+        for _ in 0..LOOKS_MAX {
+            match self.next_event()? {
+                Some(WatchEvent::Change(change)) if change.entry.op != Op::Expire => return Ok(false),
+                Some(WatchEvent::Change(change)) if change.entry.revision >= now => return Ok(true),
+                Some(_) => {}
+                // What has the revision may be no entry, and then nothing comes.
+                None if self.source.clock().elapsed().saturating_sub(started) > IDLE_MAX => break,
+                // Asking gives it the time to come.
+                None => {
+                    self.newest().await?;
+                }
             }
         }
         Ok(false)

@@ -43,6 +43,8 @@ impl Writer {
     ) -> Result<(), Error> {
         self.step += 1;
         let headers = position.headers(self.run, self.step)?;
+        let busy = || MigrateError::Busy { bucket: self.bucket.clone() };
+        let mut unknown = None;
         for _ in 0..ATTEMPTS_MAX {
             let expect = self.last.map_or(Expectation::Absent, Expectation::Revision);
             let mut batch: Batch = operations.iter().cloned().collect();
@@ -53,7 +55,8 @@ impl Writer {
                     self.last = Some(committed.last);
                     return Ok(());
                 }
-                Err(CommitError::Conflict(_) | CommitError::Engine(EngineError::UnknownOutcome { .. })) => {}
+                Err(CommitError::Conflict(_)) => {}
+                Err(CommitError::Engine(error @ EngineError::UnknownOutcome { .. })) => unknown = Some(error),
                 Err(CommitError::Engine(error)) => return Err(error.into()),
             }
             let found = self.target.engine().read(&self.bucket, &self.key, At::Latest).await?;
@@ -64,13 +67,13 @@ impl Writer {
                 }
                 // It did not happen.
                 Some(found) if Some(found.revision) == self.last => {}
-                Some(_) => break,
+                Some(_) => return Err(busy().into()),
                 // The position is the newest record, so if the bucket's TTL has ended it, nothing that was copied before it
                 // is alive either.
                 None => self.last = None,
             }
         }
-        Err(MigrateError::Busy { bucket: self.bucket.clone() }.into())
+        Err(unknown.map_or_else(|| busy().into(), Into::into))
     }
 
     /// Forgets the position: the migration is over.

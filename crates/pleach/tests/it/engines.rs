@@ -177,7 +177,8 @@ fn reason(name: &str) -> &'static str {
              it may still write what a new contract refuses; one that does not go through Pleach is never stopped."
         }
         "ttl_resolution" => {
-            "servers count in whole seconds; readers judge by the exact moment, its record comes up to a second later."
+            "servers count in whole seconds; readers judge by the exact moment, its record comes up to a second later. In between a \
+             commit that expects the revision of the value still succeeds, as if it had come before that moment."
         }
         "value_bytes_max" => {
             "a value and its headers are one message, and a server takes messages of 1 MiB unless `max_payload` says more."

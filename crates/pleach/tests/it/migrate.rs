@@ -18,7 +18,7 @@ fn name(text: &str) -> BucketName {
     BucketName::parse(text).unwrap()
 }
 
-fn history(records: u8) -> BucketConfig {
+pub(crate) fn history(records: u8) -> BucketConfig {
     BucketConfig { history: records.try_into().unwrap(), ..BucketConfig::default() }
 }
 
@@ -26,14 +26,14 @@ fn options() -> MigrateOptions {
     MigrateOptions { origin: "here".into(), accept_loss: true, ..MigrateOptions::default() }
 }
 
-async fn begin(source: &Store, target: &Store) -> Result<Migration, Error> {
+pub(crate) async fn begin(source: &Store, target: &Store) -> Result<Migration, Error> {
     let (b, options) = (name("b"), options());
     let plan = Plan::make(source, target, &b, &b, &options).await?;
     Migration::begin(source, target, plan, &options).await
 }
 
 /// Goes on until everything is in the target. The clock of a test stands still, so what waits for time gets some.
-async fn catch_up(migration: &mut Migration, clock: Option<&ManualClock>) -> Result<(), Error> {
+pub(crate) async fn catch_up(migration: &mut Migration, clock: Option<&ManualClock>) -> Result<(), Error> {
     for _ in 0..100_000 {
         match migration.advance().await? {
             Advance::Waiting { caught_up: true, .. } => return Ok(()),
@@ -47,14 +47,14 @@ async fn catch_up(migration: &mut Migration, clock: Option<&ManualClock>) -> Res
     panic!("it does not catch up: {migration:?}");
 }
 
-async fn migrate(source: &Store, target: &Store) -> Result<Finished, Error> {
+pub(crate) async fn migrate(source: &Store, target: &Store) -> Result<Finished, Error> {
     let mut migration = begin(source, target).await?;
     catch_up(&mut migration, None).await?;
     migration.cut_over().await
 }
 
 /// What there is of some keys: operation, value and headers of every record.
-async fn content(
+pub(crate) async fn content(
     store: &Store,
     keys: impl Iterator<Item = String>,
 ) -> Vec<(String, Vec<(Op, Vec<u8>, Headers)>)> {
@@ -68,12 +68,12 @@ async fn content(
     all
 }
 
-fn keys() -> impl Iterator<Item = String> {
+pub(crate) fn keys() -> impl Iterator<Item = String> {
     (0..60).map(|n| format!("k.{n}"))
 }
 
 /// Writes something that depends only on `n`: mostly puts, some with headers, deletes, purges and batches.
-async fn write(bucket: &Bucket, n: u64) {
+pub(crate) async fn write(bucket: &Bucket, n: u64) {
     let at = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let key = format!("k.{}", at % 60);
     match at % 11 {

@@ -1,40 +1,37 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use crate::{Entry, PAGE_LEASE, Revision, Timestamp};
+use crate::{PAGE_LEASE, Timestamp};
 
-/// The most snapshots that the in-memory engine keeps for page tokens. The one not used for longest goes
-/// first, and its tokens then say `Compacted`.
+/// The most snapshots that are kept for page tokens. The one not used for longest goes first, and its tokens then say
+/// `Compacted`.
 pub const PAGE_SNAPSHOTS_MAX: usize = 256;
 
-/// What a scan had still to deliver when its first page was full, in the order of the scan.
-#[derive(Clone, Debug)]
-pub(super) struct Snapshot {
-    pub(super) bucket: Revision,
-    pub(super) revision: Revision,
-    pub(super) time: Timestamp,
-    pub(super) entries: Arc<[Entry]>,
-}
-
-/// The snapshots that page tokens name.
-#[derive(Debug, Default)]
-pub(super) struct Pages {
-    leases: BTreeMap<u64, Lease>,
+/// The snapshots that page tokens name, for engines that keep them in memory. Each is kept for a lease, which every use
+/// renews.
+#[derive(Debug)]
+pub struct PageSnapshots<S> {
+    leases: BTreeMap<u64, Lease<S>>,
     uses: u64,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Lease {
-    snapshot: Snapshot,
+struct Lease<S> {
+    snapshot: S,
     until: Timestamp,
     /// Grows with every use of any lease, so that the smallest belongs to the one idle for longest.
     used: u64,
 }
 
-impl Pages {
+impl<S> Default for PageSnapshots<S> {
+    fn default() -> Self {
+        Self { leases: BTreeMap::new(), uses: 0, next: 0 }
+    }
+}
+
+impl<S: Clone> PageSnapshots<S> {
     /// Keeps `snapshot`, and returns the number that names it.
-    pub(super) fn keep(&mut self, snapshot: Snapshot, now: Timestamp) -> u64 {
+    pub fn keep(&mut self, snapshot: S, now: Timestamp) -> u64 {
         self.leases.retain(|_, lease| now < lease.until);
         while self.leases.len() >= PAGE_SNAPSHOTS_MAX {
             let idle = self.leases.iter().min_by_key(|(_, lease)| lease.used).map(|(id, _)| *id);
@@ -49,7 +46,7 @@ impl Pages {
     }
 
     /// The snapshot with this number, for another while; none if it is no longer kept.
-    pub(super) fn renew(&mut self, id: u64, now: Timestamp) -> Option<Snapshot> {
+    pub fn renew(&mut self, id: u64, now: Timestamp) -> Option<S> {
         let lease = self.leases.get_mut(&id).filter(|lease| now < lease.until)?;
         self.uses += 1;
         lease.used = self.uses;
@@ -57,8 +54,8 @@ impl Pages {
         Some(lease.snapshot.clone())
     }
 
-    /// Forgets what was read from a bucket that is gone.
-    pub(super) fn forget(&mut self, bucket: Revision) {
-        self.leases.retain(|_, lease| lease.snapshot.bucket != bucket);
+    /// Forgets those of a bucket that is gone.
+    pub fn forget(&mut self, is_gone: impl Fn(&S) -> bool) {
+        self.leases.retain(|_, lease| !is_gone(&lease.snapshot));
     }
 }
