@@ -7,6 +7,7 @@
 
 mod compiled;
 mod envelope;
+pub mod state;
 
 pub use compiled::{CompiledKeyspace, CompiledResource, Misfit};
 pub use envelope::Envelope;
