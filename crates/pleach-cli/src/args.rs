@@ -10,6 +10,7 @@ use crate::commands::{
 use crate::contract::ContractCommand;
 use crate::credentials::Credentials;
 use crate::output::{ColorChoice, Form, Output};
+use crate::state::StateCommand;
 
 /// A key-value store that keeps its promises: durable, ordered, revisioned, watched.
 #[derive(Debug, Parser)]
@@ -87,6 +88,9 @@ pub(crate) enum Command {
     /// Works on contracts: what keys and values mean
     #[command(subcommand, arg_required_else_help = true)]
     Contract(ContractCommand),
+    /// Works on the state that contracts keep for users and devices
+    #[command(subcommand, arg_required_else_help = true)]
+    State(StateCommand),
     Status(status::StatusArgs),
     Doctor(doctor::DoctorArgs),
     Verify(verify::VerifyArgs),
@@ -131,6 +135,7 @@ impl Command {
             Self::Kv(command) => command.run(app).await,
             Self::Consumer(command) => command.run(app).await,
             Self::Contract(command) => command.run(app),
+            Self::State(command) => command.run(app).await,
             Self::Status(args) => args.run(app).await,
             Self::Doctor(args) => args.run(app).await,
             Self::Verify(args) => args.run(app),

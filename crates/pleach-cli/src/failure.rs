@@ -3,6 +3,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use pleach::{Conflict, EngineError, Error, ErrorKind, InvalidHeader, InvalidName, InvalidUrl, WriteError};
+use pleach::state::StateError;
 use serde::Serialize;
 
 use crate::exit;
@@ -167,6 +168,9 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Optio
     }
     if let Some(error) = error.downcast_ref::<Error>() {
         return Some((error.kind(), Some(library_help(error))));
+    }
+    if let Some(error) = error.downcast_ref::<StateError>() {
+        return Some((error.kind(), Some(error.help().into())));
     }
     if let Some(error) = error.downcast_ref::<InvalidName>() {
         return Some((error.kind(), Some(error.help().into())));

@@ -39,6 +39,7 @@
 //! - [`PutOptions::ttl`] and [`BucketConfig::ttl`] let entries expire;
 //! - [`Bucket::typed`] and [`codec`] store your own types under any key;
 //! - [`Bucket::cached`] keeps a bucket in memory, for reads that ask nobody;
+//! - [`state`] keeps what a contract declares for each of its users and devices;
 //! - [`migrate`] moves buckets to another store while they are in use;
 //! - [`blocking`] is all of it without async; the async form runs on any runtime;
 //! - [`cookbook`] has whole small programs.
@@ -75,6 +76,7 @@ mod options;
 mod origin;
 mod projection;
 mod scan;
+pub mod state;
 #[cfg(feature = "embedded")]
 pub mod status;
 mod store;

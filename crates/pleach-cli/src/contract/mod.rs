@@ -7,7 +7,7 @@ mod fmt;
 mod new;
 mod report;
 mod schema;
-mod source;
+pub(crate) mod source;
 mod template;
 
 use clap::Subcommand;

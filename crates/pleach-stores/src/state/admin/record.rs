@@ -77,17 +77,24 @@ pub struct AdminRecord {
     pub entries: Option<u64>,
 }
 
-impl StateAdmin {
-    /// What administrators did, newest first, at most [`RECORDS_MAX`]. Reading the record is not recorded.
+impl State {
+    /// What administrators did, newest first, at most [`RECORDS_MAX`].
     ///
     /// # Errors
     /// A damaged record, or what the engine could not do.
-    pub async fn records(&self) -> Result<Vec<AdminRecord>, StateError> {
+    pub async fn admin_records(&self) -> Result<Vec<AdminRecord>, StateError> {
         let query = ScanQuery { direction: Direction::Backward, limit: RECORDS_MAX, ..ScanQuery::default() };
-        let page = self.state.shared.engine.scan(&self.log.bucket, query).await?;
+        let bucket = super::super::open::name(STATE_LOG_BUCKET)?;
+        let page = match self.shared.engine.scan(&bucket, query).await {
+            // It is made for the first act.
+            Err(EngineError::BucketNotFound { .. }) => return Ok(Vec::new()),
+            page => page?,
+        };
         page.entries.iter().map(AdminRecord::read).collect()
     }
+}
 
+impl StateAdmin {
     /// Records an act that is about to begin.
     pub(super) async fn begin(&self, act: &Act) -> Result<Begun, StateError> {
         self.log.begin(&self.state, act).await

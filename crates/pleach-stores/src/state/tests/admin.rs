@@ -32,7 +32,7 @@ pub(super) async fn every_act_is_recorded_before_it_is_done(given: Given) {
     let _ = admin.find(&ann).await.unwrap();
     let _ = admin.export(&ann, None).await.unwrap();
     assert!(admin.erase(&ann).await.unwrap().done);
-    let records = admin.records().await.unwrap();
+    let records = given.state.admin_records().await.unwrap();
     let acts: Vec<&str> = records.iter().rev().map(|record| record.act.as_str()).collect();
     assert_eq!(acts, ["get", "list", "delete", "find", "export", "erase"]);
     for record in &records {
@@ -50,7 +50,7 @@ pub(super) async fn an_act_that_failed_is_recorded_without_an_outcome(given: Giv
     given.engine.fail_after(1);
     assert!(admin.delete(&target("user:ann", "drafts"), Some("a")).await.is_err());
     given.engine.fail_after(usize::MAX);
-    let records = admin.records().await.unwrap();
+    let records = given.state.admin_records().await.unwrap();
     assert!(matches!(&records[..], [only] if only.act == "delete" && only.entries.is_none()), "{records:?}");
     assert!(matches!(given.drafts().get("a").await, Ok(GetOutcome::Found(_))));
     // If it cannot be recorded, it is not done.

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -7,7 +8,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use super::super::*;
+use super::super::{
+    DeleteOptions, DeleteOutcome, Expect, GetOutcome, ListOptions, MapStore, PutOptions, PutOutcome, StateEntry, StateError,
+    StateRevision,
+};
 use super::given::*;
 
 /// What is done to a map of one of two principals.
@@ -78,15 +82,12 @@ impl Model {
 pub(super) async fn state_agrees_with_a_plain_map(given: Given) {
     let cases = if given.engine.capabilities().persistent { 24 } else { 200 };
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    let mut round = 0;
-    let cell = std::cell::RefCell::new((&given, &mut round));
+    let round = Cell::new(0_u32);
     let played = runner.run(&steps(), |steps| {
-        let mut borrowed = cell.borrow_mut();
-        let (given, round) = &mut *borrowed;
-        **round += 1;
+        round.set(round.get() + 1);
         // Each history has principals of its own.
-        let names = [format!("user:{round}"), format!("device:{round}")];
-        pollster::block_on(play(given, &names, steps));
+        let names = ["user", "device"].map(|kind| format!("{kind}:{}", round.get()));
+        pollster::block_on(play(&given, &names, steps));
         Ok(())
     });
     if let Err(failure) = played {
