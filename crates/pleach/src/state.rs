@@ -1,6 +1,7 @@
 //! State: what a contract keeps for each of its users and devices. Begin with [`Store::state`].
 
 pub use pleach_stores::state::*;
+pub use pleach_stores::state_facade;
 
 use std::sync::Arc;
 

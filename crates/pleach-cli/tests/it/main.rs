@@ -18,5 +18,6 @@ mod output;
 mod processes;
 mod readme;
 mod same;
+mod state;
 mod values;
 mod watching;

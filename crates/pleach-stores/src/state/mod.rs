@@ -47,6 +47,7 @@ mod admin;
 mod contract;
 mod entry;
 mod error;
+mod facade;
 mod list;
 mod open;
 mod ordered;
@@ -66,6 +67,7 @@ pub use entry::{
     BadCell, Cell, DeleteOutcome, GetOutcome, MigrateOutcome, Migration, PutOutcome, StateEntry, StatePage,
 };
 pub use error::StateError;
+pub use facade::FromSession;
 pub use list::{LIST_LIMIT_MAX, ListOptions};
 pub use open::{STATE_BUCKET, Session, State};
 pub use principal::{Caller, OWNER_ID_BYTES_MAX, OwnerId, Principal};

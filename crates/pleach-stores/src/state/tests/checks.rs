@@ -166,3 +166,35 @@ pub(super) async fn a_ttl_has_a_floor_and_a_ceiling(given: Given) {
         let _ = applied(drafts.put_with("a", &draft("x"), with(good)).await);
     }
 }
+
+mod facades {
+    use serde_json::Value;
+
+    use super::super::super::{MapStore, ValueStore};
+
+    crate::state_facade! {
+        /// The stores of the notes.
+        pub(super) struct Notes {
+            preferences: ValueStore<Value>,
+            drafts: MapStore<Value>,
+        }
+    }
+
+    crate::state_facade! {
+        /// Takes one for what it is not.
+        pub(super) struct Mistaken {
+            preferences: MapStore<Value>,
+        }
+    }
+}
+
+pub(super) async fn a_facade_has_the_stores_of_its_contract(given: Given) {
+    let notes = facades::Notes::new(&given.ann()).unwrap();
+    let _ = applied(notes.preferences().put(&json!({"theme": "dark"})).await);
+    let _ = applied(notes.drafts().prefix("inbox").unwrap().put("a", &draft("x")).await);
+    assert_eq!(found(notes.drafts().get("inbox/a").await).value, draft("x"));
+    assert!(matches!(facades::Mistaken::new(&given.ann()), Err(StateError::WrongKind { .. })));
+    let other = contract("acme.other@v1", json!({"drafts": {"kind": "map", "schema": {"schema": "Draft"}}}));
+    let missing = facades::Notes::new(&given.session("user:ann", &other));
+    assert!(matches!(missing, Err(StateError::UndeclaredStore { .. })));
+}

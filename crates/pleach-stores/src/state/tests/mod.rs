@@ -54,7 +54,8 @@ on_every_engine! {
         a_value_must_be_json,
         checks_come_in_their_order,
         a_revision_has_one_form,
-        a_ttl_has_a_floor_and_a_ceiling;
+        a_ttl_has_a_floor_and_a_ceiling,
+        a_facade_has_the_stores_of_its_contract;
     migrations:
         an_older_version_asks_for_migration_everywhere,
         migrating_is_under_the_revision_that_was_read,
