@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use pleach::state::{Expect, GetOutcome, ListOptions, MapStore, Principal, PutOptions, PutOutcome, STATE_BUCKET};
+use pleach::state::{
+    Expect, GetOutcome, ListOptions, MapStore, Principal, PutOptions, PutOutcome, STATE_BUCKET,
+};
 use pleach::{BucketConfig, Durability, Store};
 use pleach_contract::Contract;
 use serde_json::{Value, json};
@@ -20,10 +22,15 @@ const PAGE: usize = 100;
 /// Measures all of it and prints a table each.
 pub(crate) fn run(arguments: &StateArguments) -> Result<()> {
     let scratch = Scratch::new(arguments.dir.as_deref())?;
-    let (calls, mut counts) = if arguments.small { (500, vec![1000]) } else { (arguments.calls, arguments.entries.clone()) };
+    let (calls, mut counts) =
+        if arguments.small { (500, vec![1000]) } else { (arguments.calls, arguments.entries.clone()) };
     counts.sort_unstable();
     show(&format!("\n{}", rendered(&beside_a_bucket(&scratch.fresh("state")?, calls)?)));
-    let mut lines = vec![["entries", "get", "put", "count", "page, first", "page, middle", "page, last"].map(str::to_owned).to_vec()];
+    let mut lines = vec![
+        ["entries", "get", "put", "count", "page, first", "page, middle", "page, last"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for count in counts {
         progress(&format!("{count} entries"));
         lines.push(as_it_grows(&scratch.fresh("map")?, count, calls.min(2000))?);
@@ -38,7 +45,9 @@ fn beside_a_bucket(directory: &Path, calls: u64) -> Result<Vec<Vec<String>>> {
     let bucket = pollster::block_on(store.create_bucket_with("plain", buffered()))?;
     let value = draft(7);
     let bytes = serde_json::to_vec(&value)?;
-    let raw_put = nanoseconds(calls, |n| Ok(pollster::block_on(bucket.put(format!("{:07}", n % 1000), bytes.clone()))?))?;
+    let raw_put = nanoseconds(calls, |n| {
+        Ok(pollster::block_on(bucket.put(format!("{:07}", n % 1000), bytes.clone()))?)
+    })?;
     let raw_get = nanoseconds(calls, |n| {
         let found = pollster::block_on(bucket.get(format!("{:07}", n % 1000)))?;
         ensure!(found.is_some_and(|entry| entry.value == bytes), "what was put is there");
@@ -48,7 +57,12 @@ fn beside_a_bucket(directory: &Path, calls: u64) -> Result<Vec<Vec<String>>> {
     let create = nanoseconds(calls, |n| put_new(&drafts, 1_000_000 + n))?;
     let get = nanoseconds(calls, |n| get(&drafts, n % 1000))?;
     let row = |work: &str, state: f64, raw: f64| {
-        vec![work.to_owned(), format!("{:.2}", state / 1000.0), format!("{:.2}", raw / 1000.0), format!("{:.2}", state / raw)]
+        vec![
+            work.to_owned(),
+            format!("{:.2}", state / 1000.0),
+            format!("{:.2}", raw / 1000.0),
+            format!("{:.2}", state / raw),
+        ]
     };
     pollster::block_on(store.close())?;
     Ok(vec![
@@ -78,7 +92,10 @@ fn as_it_grows(directory: &Path, count: u64, calls: u64) -> Result<Vec<String>> 
     for offset in [0, count / 2, last] {
         let page = rarely(|| {
             let page = pollster::block_on(drafts.list(ListOptions::first(PAGE).from(offset)))?;
-            ensure!((page.entries.len(), page.count) == (PAGE, count), "the page is full, and the count exact");
+            ensure!(
+                (page.entries.len(), page.count) == (PAGE, count),
+                "the page is full, and the count exact"
+            );
             Ok(())
         })?;
         row.push(micros(page));

@@ -2,8 +2,8 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use pleach::{Conflict, EngineError, Error, ErrorKind, InvalidHeader, InvalidName, InvalidUrl, WriteError};
 use pleach::state::StateError;
+use pleach::{Conflict, EngineError, Error, ErrorKind, InvalidHeader, InvalidName, InvalidUrl, WriteError};
 use serde::Serialize;
 
 use crate::exit;

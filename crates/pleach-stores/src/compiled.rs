@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pleach_contract::key::{self, Grammar};
-use pleach_contract::{CompiledSchema, Contract, Digest, KvResource, Problems, Refused, SchemaReference, Validators};
+use pleach_contract::{
+    CompiledSchema, Contract, Digest, KvResource, Problems, Refused, SchemaReference, Validators,
+};
 use pleach_engine::Key;
 use serde_json::Value;
 
@@ -75,12 +77,16 @@ impl CompiledResource {
     pub fn of(contract: &Contract, alias: &str, validators: &Validators) -> Result<Option<Self>, Problems> {
         let Some(resource) = contract.resources.kv.get(alias) else { return Ok(None) };
         let schemas = validators.of(contract)?;
-        let versions = |current: &str, reference: &SchemaReference, accepted: &BTreeMap<String, SchemaReference>| {
+        let versions = |current: &str,
+                        reference: &SchemaReference,
+                        accepted: &BTreeMap<String, SchemaReference>| {
             let current = std::iter::once((current.to_owned(), reference.clone()));
             let accepted = accepted.iter().map(|(version, reference)| (version.clone(), reference.clone()));
             let all = current.chain(accepted);
-            all.filter_map(|(version, reference)| Some((version, Arc::clone(schemas.get(&reference.schema)?))))
-                .collect::<BTreeMap<_, _>>()
+            all.filter_map(|(version, reference)| {
+                Some((version, Arc::clone(schemas.get(&reference.schema)?)))
+            })
+            .collect::<BTreeMap<_, _>>()
         };
         let mut keyspaces: Vec<CompiledKeyspace> = Vec::new();
         for (name, keyspace) in &resource.keyspaces {
@@ -128,10 +134,13 @@ impl CompiledResource {
         if let Some((member, _)) = self.kept.iter().find(|(_, grammar)| grammar.has(key.as_str())) {
             return Err(Misfit::Kept { key: key.clone(), member: member.clone() });
         }
-        let refusals = self.keyspaces.iter().filter_map(|keyspace| keyspace.grammar.as_ref()?.read(key.as_str()).err());
+        let refusals =
+            self.keyspaces.iter().filter_map(|keyspace| keyspace.grammar.as_ref()?.read(key.as_str()).err());
         // The one that got furthest through the key is the one that was meant.
         match refusals.max_by_key(|problem| problem.at) {
-            Some(nearest) => Err(Misfit::Key { key: key.clone(), alias: self.alias.clone(), nearest: Box::new(nearest) }),
+            Some(nearest) => {
+                Err(Misfit::Key { key: key.clone(), alias: self.alias.clone(), nearest: Box::new(nearest) })
+            }
             None => Err(Misfit::Kept { key: key.clone(), member: self.alias.clone() }),
         }
     }

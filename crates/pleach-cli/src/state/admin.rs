@@ -146,7 +146,8 @@ struct TargetArgs {
 }
 
 fn contract_id(text: &str) -> Result<ContractId, String> {
-    ContractId::parse(text).ok_or_else(|| "expected dotted words and a major version, such as acme.notes@v1".into())
+    ContractId::parse(text)
+        .ok_or_else(|| "expected dotted words and a major version, such as acme.notes@v1".into())
 }
 
 impl ReasonArgs {
@@ -207,7 +208,9 @@ impl DeleteArgs {
     async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let admin = self.target.admin(app).await?;
         match admin.delete(&self.target.target(), self.key.as_deref()).await? {
-            outcome @ DeleteOutcome::Deleted => app.output.confirm(&outcome.to_json(), "the entry is deleted"),
+            outcome @ DeleteOutcome::Deleted => {
+                app.output.confirm(&outcome.to_json(), "the entry is deleted")
+            }
             DeleteOutcome::NotDeleted => Err(absent().into()),
         }
     }
@@ -217,16 +220,17 @@ impl FindArgs {
     async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let holdings = self.whole.reason.admin(app).await?.find(&self.whole.of).await?;
         if app.output.is_json() {
-            let objects = holdings.iter().map(|held| {
-                json!({"contract": held.contract, "store": held.store, "entries": held.entries})
-            });
+            let objects = holdings
+                .iter()
+                .map(|held| json!({"contract": held.contract, "store": held.store, "entries": held.entries}));
             return objects.into_iter().try_for_each(|object| app.output.object(&object));
         }
         if holdings.is_empty() {
             app.output.note(format_args!("{} has no state", self.whole.of));
             return Ok(());
         }
-        let mut table = Table::new([Column::Left("CONTRACT"), Column::Left("STORE"), Column::Right("ENTRIES")]);
+        let mut table =
+            Table::new([Column::Left("CONTRACT"), Column::Left("STORE"), Column::Right("ENTRIES")]);
         for held in holdings {
             let known = |name: Option<String>| name.unwrap_or_else(|| "(damaged key)".into());
             table.row([known(held.contract), known(held.store), held.entries.to_string()]);
@@ -274,10 +278,12 @@ impl LogArgs {
                 app.output.object(&record.what)?;
                 continue;
             }
-            let entries = record.entries.map_or_else(|| "cut off".to_owned(), |entries| format!("{entries} entries"));
+            let entries =
+                record.entries.map_or_else(|| "cut off".to_owned(), |entries| format!("{entries} entries"));
             let (who, why) = (text::shown(record.who.as_bytes()), text::shown(record.why.as_bytes()));
             let whose = text::shown(record.principal.to_string().as_bytes());
-            app.output.line(format_args!("{}  {}  {whose}  {entries}  by {who}: {why}", record.at, record.act))?;
+            app.output
+                .line(format_args!("{}  {}  {whose}  {entries}  by {who}: {why}", record.at, record.act))?;
         }
         Ok(())
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 use clap::Args;
 use pleach::ErrorKind;
 use pleach::state::{
-    DeleteOptions, DeleteOutcome, Expect, GetOutcome, Migration, PutOptions, PutOutcome, StateEntry, StateRevision,
+    DeleteOptions, DeleteOutcome, Expect, GetOutcome, Migration, PutOptions, PutOutcome, StateEntry,
+    StateRevision,
 };
 use serde_json::Value;
 
@@ -138,7 +139,8 @@ impl PutArgs {
 impl DeleteArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let store = self.session.open(app, false).await?.store(&self.place.store)?;
-        let outcome = store.delete(self.place.key.as_deref(), DeleteOptions { expect: self.revision }).await?;
+        let outcome =
+            store.delete(self.place.key.as_deref(), DeleteOptions { expect: self.revision }).await?;
         if outcome == DeleteOutcome::Deleted {
             return app.output.confirm(&outcome.to_json(), format!("{} is deleted", self.place.shown()));
         }
@@ -177,8 +179,11 @@ fn absent(place: &PlaceArgs) -> Problem {
 
 fn migration(place: &PlaceArgs, old: &Migration) -> Problem {
     let Migration { state_version, current_state_version, .. } = old;
-    let message =
-        format!("{} is of version {state_version}, and the contract writes {current_state_version}", place.shown());
-    let help = format!("turn the value into the new version, and put it with --revision {}", old.entry.revision);
+    let message = format!(
+        "{} is of version {state_version}, and the contract writes {current_state_version}",
+        place.shown()
+    );
+    let help =
+        format!("turn the value into the new version, and put it with --revision {}", old.entry.revision);
     Problem::new(ErrorKind::Conflict, message).help(help)
 }

@@ -56,9 +56,9 @@ impl FromStr for From {
         Ok(Self(match text {
             "now" => WatchFrom::Now,
             "latest" => WatchFrom::Latest,
-            revision => {
-                WatchFrom::After(revision.parse().map_err(|_| "expected now, latest or a revision such as r12")?)
-            }
+            revision => WatchFrom::After(
+                revision.parse().map_err(|_| "expected now, latest or a revision such as r12")?,
+            ),
         }))
     }
 }

@@ -19,7 +19,8 @@ state:
 fn given_notes() -> Given {
     let given = given_nothing();
     given.file("notes.yaml", NOTES);
-    let later = "{kind: value, schema: {schema: Any}, stateVersion: v2, acceptedVersions: {v1: {schema: Any}}}";
+    let later =
+        "{kind: value, schema: {schema: Any}, stateVersion: v2, acceptedVersions: {v1: {schema: Any}}}";
     given.file("later.yaml", NOTES.replace("{kind: value, schema: {schema: Any}, stateVersion: v1}", later));
     given
 }
@@ -49,9 +50,18 @@ fn outcomes_have_the_exit_codes_that_the_help_says() {
     let revision = created["entry"]["revision"].as_str().unwrap().to_owned();
     assert_eq!(reply(&given, &ann("get drafts a"), 0), json!({"found": true, "entry": created["entry"]}));
     assert_eq!(put("put drafts a --create --value {\"title\":\"two\"}", 4)["entry"], created["entry"]);
-    assert_eq!(put(&format!("put drafts b --revision {revision} --value {{\"title\":\"x\"}}"), 3), json!({"applied": false, "found": false}));
-    assert_eq!(put(&format!("put drafts a --revision {revision} --value {{\"title\":\"two\"}}"), 0)["applied"], json!(true));
-    assert_eq!(reply(&given, &ann(&format!("delete drafts a --revision {revision}")), 4), json!({"deleted": false}));
+    assert_eq!(
+        put(&format!("put drafts b --revision {revision} --value {{\"title\":\"x\"}}"), 3),
+        json!({"applied": false, "found": false})
+    );
+    assert_eq!(
+        put(&format!("put drafts a --revision {revision} --value {{\"title\":\"two\"}}"), 0)["applied"],
+        json!(true)
+    );
+    assert_eq!(
+        reply(&given, &ann(&format!("delete drafts a --revision {revision}")), 4),
+        json!({"deleted": false})
+    );
     assert_eq!(reply(&given, &ann("delete drafts a"), 0), json!({"deleted": true}));
     assert_eq!(reply(&given, &ann("delete drafts a"), 3), json!({"deleted": false}));
     assert_eq!(reply(&given, &ann("get drafts a"), 3), json!({"found": false}));
@@ -78,7 +88,11 @@ fn input_against_the_rules_is_refused_and_nothing_is_written() {
     ] {
         let run = given.run(&ann(bad));
         assert_eq!(run.code, 2, "{bad}: {}", run.stderr);
-        assert!(run.stderr.contains("\"kind\":\"invalid\"") && run.stderr.contains("help"), "{bad}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("\"kind\":\"invalid\"") && run.stderr.contains("help"),
+            "{bad}: {}",
+            run.stderr
+        );
     }
     let page = reply(&given, &ann("list drafts"), 0);
     assert_eq!((&page["count"], &page["entries"][0]["key"]), (&json!(1), &json!("steady")));
@@ -93,15 +107,27 @@ fn principals_see_their_own_and_pages_tell_the_rest() {
     let given = given_notes();
     for principal in ["user:ann", "device:ann"] {
         for key in ["in/a", "in/b", "inn"] {
-            reply(&given, &as_one(principal, "notes.yaml", &format!("put drafts {key} --value {{\"title\":\"{principal}\"}}")), 0);
+            reply(
+                &given,
+                &as_one(
+                    principal,
+                    "notes.yaml",
+                    &format!("put drafts {key} --value {{\"title\":\"{principal}\"}}"),
+                ),
+                0,
+            );
         }
     }
     let page = reply(&given, &ann("list drafts --prefix in --limit 1"), 0);
-    assert_eq!((&page["count"], &page["nextOffset"], &page["entries"][0]["key"]), (&json!(2), &json!(1), &json!("a")));
+    assert_eq!(
+        (&page["count"], &page["nextOffset"], &page["entries"][0]["key"]),
+        (&json!(2), &json!(1), &json!("a"))
+    );
     assert_eq!(page["entries"][0]["value"]["title"], json!("user:ann"));
     let run = given.run(&ann("watch drafts --prefix in --from latest --idle 10ms"));
     let events: Vec<Value> = json_lines(&run.text());
-    let told: Vec<_> = events.iter().map(|event| (event["event"].as_str().unwrap(), event["key"].as_str())).collect();
+    let told: Vec<_> =
+        events.iter().map(|event| (event["event"].as_str().unwrap(), event["key"].as_str())).collect();
     assert_eq!(told, [("put", Some("a")), ("put", Some("b")), ("ready", None)]);
 }
 
@@ -112,7 +138,11 @@ fn an_older_version_is_shown_and_asks_for_migration() {
     let seen = reply(&given, &as_one("user:ann", "later.yaml", "get preferences"), 4);
     assert_eq!((&seen["migrationRequired"], &seen["entry"]), (&json!(true), &old["entry"]));
     let revision = old["entry"]["revision"].as_str().unwrap();
-    reply(&given, &as_one("user:ann", "later.yaml", &format!("put preferences --revision {revision} --value {{}}")), 0);
+    reply(
+        &given,
+        &as_one("user:ann", "later.yaml", &format!("put preferences --revision {revision} --value {{}}")),
+        0,
+    );
     reply(&given, &as_one("user:ann", "later.yaml", "get preferences"), 0);
 }
 
@@ -124,10 +154,14 @@ fn administrators_find_export_and_erase_and_leave_a_record() {
     }
     reply(&given, &as_one("user:bob", "notes.yaml", "put drafts a --value {\"title\":\"y\"}"), 0);
     let admin = |verb: &str, rest: &[&str]| {
-        let fixed = ["--json", "state", "admin", verb, "--who", "olga", "--why", "ticket 7", "--of", "user:ann"];
+        let fixed =
+            ["--json", "state", "admin", verb, "--who", "olga", "--why", "ticket 7", "--of", "user:ann"];
         given.ok(&[&fixed[..], rest].concat())
     };
-    assert_eq!(json_lines(&admin("find", &[])), [json!({"contract": "acme.notes@v1", "store": "drafts", "entries": 2})]);
+    assert_eq!(
+        json_lines(&admin("find", &[])),
+        [json!({"contract": "acme.notes@v1", "store": "drafts", "entries": 2})]
+    );
     let lines = json_lines(&admin("export", &[]));
     assert_eq!(lines.iter().map(|line| line["key"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
     let entry = json_lines(&admin("get", &["--contract-id", "acme.notes@v1", "drafts", "a"]));

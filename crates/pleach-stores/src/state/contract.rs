@@ -97,7 +97,8 @@ impl CompiledStore {
 
     /// The value as it is stored, if the store takes it.
     pub(super) fn check(&self, value: &Value) -> Result<Bytes, StateError> {
-        let bytes = serde_json::to_vec(value).map_err(|error| StateError::NotJson { reason: error.to_string() })?;
+        let bytes =
+            serde_json::to_vec(value).map_err(|error| StateError::NotJson { reason: error.to_string() })?;
         if bytes.len() > VALUE_BYTES_MAX {
             return Err(StateError::ValueTooLarge { bytes: bytes.len(), limit: VALUE_BYTES_MAX });
         }

@@ -99,27 +99,41 @@ impl StateError {
     /// The next step.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::NotAllowed { .. } => "authenticate as a user or a device; a service keeps its data in KV resources",
-            Self::InvalidPrincipal { .. } => "give `user:ID` or `device:ID` with an id that is not empty and not too long",
-            Self::UndeclaredStore { .. } => "declare the store under `state` in the contract, or correct its name",
+            Self::NotAllowed { .. } => {
+                "authenticate as a user or a device; a service keeps its data in KV resources"
+            }
+            Self::InvalidPrincipal { .. } => {
+                "give `user:ID` or `device:ID` with an id that is not empty and not too long"
+            }
+            Self::UndeclaredStore { .. } => {
+                "declare the store under `state` in the contract, or correct its name"
+            }
             Self::WrongKind { .. } => "use the store as the kind that the contract declares",
             Self::KeyNotTaken { .. } => "leave the key out",
             Self::KeyMissing { .. } => "give a key",
-            Self::KeyTooLong { .. } | Self::PrefixTooLong { .. } => "take a shorter one, such as a digest of the long part",
+            Self::KeyTooLong { .. } | Self::PrefixTooLong { .. } => {
+                "take a shorter one, such as a digest of the long part"
+            }
             Self::NotJson { .. } => "write the value as JSON",
-            Self::ValueTooLarge { .. } => "split the value over several keys, or keep what is large elsewhere",
+            Self::ValueTooLarge { .. } => {
+                "split the value over several keys, or keep what is large elsewhere"
+            }
             Self::InvalidValue { refused, .. } => refused.help(),
             Self::InvalidRevision { .. } => "hand back a revision exactly as a reply gave it",
             Self::TtlOutOfRange { .. } => "give a TTL in that range, or none",
             Self::LimitTooLarge { .. } => "ask for fewer, and for the rest with the next offset",
-            Self::OffsetPastEnd { .. } => "begin at an offset of at most that count: entries may have gone meanwhile",
+            Self::OffsetPastEnd { .. } => {
+                "begin at an offset of at most that count: entries may have gone meanwhile"
+            }
             Self::UnknownVersion { .. } => {
                 "list the version under `acceptedVersions` again, or put a new value over the entry"
             }
             Self::InvalidStored { .. } => {
                 "give the changed shape a new `stateVersion`, or put a valid value over the entry"
             }
-            Self::Corrupt { .. } => "put a new value over the entry, or have an administrator look at it and delete it",
+            Self::Corrupt { .. } => {
+                "put a new value over the entry, or have an administrator look at it and delete it"
+            }
             Self::WrongType { .. } => "make the type agree with the contract's schema",
             Self::NotMigrated { .. } => "see the reason; the entry is as it was",
             Self::Contended { .. } => "try again with fewer writers of this key at once",
@@ -136,7 +150,8 @@ impl StateError {
         match error {
             CommitError::Engine(error) => error.into(),
             CommitError::Conflict(conflict) => {
-                EngineError::Bug { what: format!("a commit without an expectation lost a race: {conflict}") }.into()
+                EngineError::Bug { what: format!("a commit without an expectation lost a race: {conflict}") }
+                    .into()
             }
         }
     }

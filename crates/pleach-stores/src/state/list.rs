@@ -1,7 +1,9 @@
 use std::ops::Bound;
 
 use pleach_contract::StoreKind;
-use pleach_engine::{EngineError, Entry, Key, KeyRange, PAGE_ENTRIES_MAX, Page, Revision, ScanQuery, Selection};
+use pleach_engine::{
+    EngineError, Entry, Key, KeyRange, PAGE_ENTRIES_MAX, Page, Revision, ScanQuery, Selection,
+};
 use serde_json::Value;
 
 use super::contract::Judged;
@@ -155,9 +157,11 @@ impl DynamicStore {
     /// Passes over `offset` keys and notes the next `limit`, all of one snapshot, without values.
     async fn keys(&self, range: &KeyRange, offset: u64, limit: usize) -> Result<Keys, StateError> {
         let mut keys = Keys { before: 0, window: Vec::new(), more: false };
-        let mut query = ScanQuery { selection: Selection::range(range.clone()), keys_only: true, ..ScanQuery::default() };
+        let mut query =
+            ScanQuery { selection: Selection::range(range.clone()), keys_only: true, ..ScanQuery::default() };
         loop {
-            let wanted = offset.saturating_sub(keys.before).saturating_add((limit - keys.window.len()) as u64);
+            let wanted =
+                offset.saturating_sub(keys.before).saturating_add((limit - keys.window.len()) as u64);
             query.limit = usize::try_from(wanted).unwrap_or(PAGE_ENTRIES_MAX).min(PAGE_ENTRIES_MAX);
             let page = self.scan(query.clone()).await?;
             let passed = usize::try_from(offset - keys.before).unwrap_or(usize::MAX).min(page.entries.len());

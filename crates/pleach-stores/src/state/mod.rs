@@ -59,8 +59,8 @@ mod typed;
 mod watch;
 
 pub use admin::{
-    Act, AdminRecord, ERASE_ENTRIES_MAX, EXPORT_ENTRIES_MAX, Erasure, ExportPage, Holding, Inspected, InspectedPage,
-    RECORDS_MAX, STATE_LOG_BUCKET, StateAdmin, Target,
+    Act, AdminRecord, ERASE_ENTRIES_MAX, EXPORT_ENTRIES_MAX, Erasure, ExportPage, Holding, Inspected,
+    InspectedPage, RECORDS_MAX, STATE_LOG_BUCKET, StateAdmin, Target,
 };
 pub use contract::StateContract;
 pub use entry::{

@@ -114,7 +114,11 @@ impl Session {
 }
 
 /// Finds a bucket, or makes it. One that is there keeps its configuration: an operator may have changed it.
-pub(super) async fn ensure(engine: &dyn Engine, bucket: &BucketName, config: BucketConfig) -> Result<(), EngineError> {
+pub(super) async fn ensure(
+    engine: &dyn Engine,
+    bucket: &BucketName,
+    config: BucketConfig,
+) -> Result<(), EngineError> {
     match engine.bucket(bucket).await {
         Ok(_) => return Ok(()),
         Err(EngineError::BucketNotFound { .. }) => {}

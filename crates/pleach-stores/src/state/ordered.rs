@@ -12,8 +12,12 @@ pub(super) fn encode(bytes: &[u8]) -> String {
         let mut group = [0; 3];
         group[..chunk.len()].copy_from_slice(chunk);
         let [first, second, third] = group;
-        let sextets =
-            [first >> 2, (first & 0b11) << 4 | second >> 4, (second & 0b1111) << 2 | third >> 6, third & 0b11_1111];
+        let sextets = [
+            first >> 2,
+            (first & 0b11) << 4 | second >> 4,
+            (second & 0b1111) << 2 | third >> 6,
+            third & 0b11_1111,
+        ];
         for sextet in &sextets[..=chunk.len()] {
             text.push(char::from(ALPHABET[usize::from(*sextet)]));
         }
@@ -58,7 +62,7 @@ mod tests {
 
     #[test]
     fn only_what_was_encoded_is_decoded() {
-        for stray in ["a", "0z", "=", "a.b", "-0-", "ü"] {
+        for stray in ["a", "0z", "=", "a.b", "-01", "ü"] {
             assert_eq!(decode(stray), None, "{stray}");
         }
         assert_eq!(decode(""), Some(Vec::new()));

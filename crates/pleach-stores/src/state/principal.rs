@@ -91,7 +91,9 @@ impl FromStr for Principal {
         match text.split_once(':') {
             Some(("user", id)) => Self::user(id),
             Some(("device", id)) => Self::device(id),
-            _ => Err(StateError::InvalidPrincipal { reason: "it is neither `user:ID` nor `device:ID`".into() }),
+            _ => {
+                Err(StateError::InvalidPrincipal { reason: "it is neither `user:ID` nor `device:ID`".into() })
+            }
         }
     }
 }

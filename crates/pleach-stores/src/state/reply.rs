@@ -55,7 +55,9 @@ impl<T: Serialize> PutOutcome<T> {
             Self::Applied(entry) => json!({"applied": true, "entry": entry.to_json()}),
             Self::Absent => json!({"applied": false, "found": false}),
             Self::Present(entry) => json!({"applied": false, "found": true, "entry": entry.to_json()}),
-            Self::MigrationRequired(migration) => with(json!({"applied": false, "found": true}), migration.to_json()),
+            Self::MigrationRequired(migration) => {
+                with(json!({"applied": false, "found": true}), migration.to_json())
+            }
         }
     }
 }
@@ -86,7 +88,8 @@ impl<T: Serialize> StatePage<T> {
     /// `{entries, count, offset, limit, nextOffset?}`.
     pub fn to_json(&self) -> Value {
         let entries: Vec<Value> = self.entries.iter().map(Cell::to_json).collect();
-        let page = json!({"entries": entries, "count": self.count, "offset": self.offset, "limit": self.limit});
+        let page =
+            json!({"entries": entries, "count": self.count, "offset": self.offset, "limit": self.limit});
         match self.next_offset {
             Some(next) => with(page, json!({"nextOffset": next})),
             None => page,

@@ -135,7 +135,11 @@ impl DynamicStore {
     ///
     /// # Errors
     /// A key against the rules, or a damaged entry, which only an administrator deletes.
-    pub async fn delete(&self, key: Option<&str>, options: DeleteOptions) -> Result<DeleteOutcome, StateError> {
+    pub async fn delete(
+        &self,
+        key: Option<&str>,
+        options: DeleteOptions,
+    ) -> Result<DeleteOutcome, StateError> {
         let stored = self.key(key)?;
         for _ in 0..ATTEMPTS_MAX {
             let Some(entry) = self.read(&stored).await? else { return Ok(DeleteOutcome::NotDeleted) };
@@ -162,7 +166,11 @@ impl DynamicStore {
     }
 
     /// Puts a value over the entry of `revision`, which goes on to expire when it would have.
-    pub(super) async fn put_over(&self, old: &StateEntry<Value>, value: Value) -> Result<PutOutcome<Value>, StateError> {
+    pub(super) async fn put_over(
+        &self,
+        old: &StateEntry<Value>,
+        value: Value,
+    ) -> Result<PutOutcome<Value>, StateError> {
         let raw = old.key.as_deref();
         let (key, bytes) = (self.key(raw)?, self.compiled.check(&value)?);
         let expiry = old.expires_at.map_or(Expiry::Bucket, Expiry::At);
@@ -185,7 +193,11 @@ impl DynamicStore {
 
     /// Writes where a revision is expected. It is looked at first: for the engine the revision of a marker is one too,
     /// and a deleted entry is absent whoever knows its marker.
-    async fn replace(&self, write: Write<'_>, revision: StateRevision) -> Result<PutOutcome<Value>, StateError> {
+    async fn replace(
+        &self,
+        write: Write<'_>,
+        revision: StateRevision,
+    ) -> Result<PutOutcome<Value>, StateError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(entry) = self.read(&write.key).await? else { return Ok(PutOutcome::Absent) };
             if StateRevision(entry.revision) != revision {

@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::StateError;
 use super::entry::{
     BadCell, Cell, DeleteOutcome, GetOutcome, MigrateOutcome, Migration, PutOutcome, StateEntry, StatePage,
 };
 use super::list::ListOptions;
 use super::store::{DeleteOptions, DynamicStore, KEY_BYTES_MAX, PutOptions};
 use super::watch::{StateEvent, StateWatch, WatchFrom};
-use super::StateError;
 
 /// How often a migration starts over because the entry was written meanwhile.
 const ATTEMPTS_MAX: usize = 100;
@@ -138,7 +138,12 @@ impl<T: Serialize + DeserializeOwned> MapStore<T> {
     ///
     /// # Errors
     /// A key, a value or a TTL against the rules; nothing was written then.
-    pub async fn put_with(&self, key: &str, value: &T, options: PutOptions) -> Result<PutOutcome<T>, StateError> {
+    pub async fn put_with(
+        &self,
+        key: &str,
+        value: &T,
+        options: PutOptions,
+    ) -> Result<PutOutcome<T>, StateError> {
         self.facade.put(&self.store, Some(key), value, options).await
     }
 
@@ -238,7 +243,11 @@ impl Facade {
         key.map(|key| key.strip_prefix(&self.path).map(str::to_owned).unwrap_or(key))
     }
 
-    async fn get<T: DeserializeOwned>(&self, store: &DynamicStore, key: Option<&str>) -> Result<GetOutcome<T>, StateError> {
+    async fn get<T: DeserializeOwned>(
+        &self,
+        store: &DynamicStore,
+        key: Option<&str>,
+    ) -> Result<GetOutcome<T>, StateError> {
         Ok(match store.get(self.raw(key).as_deref()).await? {
             GetOutcome::Absent => GetOutcome::Absent,
             GetOutcome::Found(entry) => GetOutcome::Found(self.entry(store, entry)?),
@@ -257,7 +266,11 @@ impl Facade {
         self.outcome(store, outcome)
     }
 
-    fn outcome<T: DeserializeOwned>(&self, store: &DynamicStore, outcome: PutOutcome<Value>) -> Result<PutOutcome<T>, StateError> {
+    fn outcome<T: DeserializeOwned>(
+        &self,
+        store: &DynamicStore,
+        outcome: PutOutcome<Value>,
+    ) -> Result<PutOutcome<T>, StateError> {
         Ok(match outcome {
             PutOutcome::Applied(entry) => PutOutcome::Applied(self.entry(store, entry)?),
             PutOutcome::Absent => PutOutcome::Absent,
@@ -280,7 +293,8 @@ impl Facade {
         let place = || store.compiled.place(key);
         for _ in 0..ATTEMPTS_MAX {
             let whole = old.entry.clone();
-            let new = upgrade(&self.migration(old)).map_err(|reason| StateError::NotMigrated { place: place(), reason })?;
+            let new = upgrade(&self.migration(old))
+                .map_err(|reason| StateError::NotMigrated { place: place(), reason })?;
             old = match store.put_over(&whole, json(&new)?).await? {
                 PutOutcome::Applied(entry) => return Ok(MigrateOutcome::Migrated(self.entry(store, entry)?)),
                 PutOutcome::Absent => return Ok(MigrateOutcome::Absent),
@@ -308,15 +322,23 @@ impl Facade {
     }
 
     /// An event of the view; none if it is about a key outside.
-    fn event<T: DeserializeOwned>(&self, store: &DynamicStore, event: StateEvent<Value>) -> Option<StateEvent<T>> {
+    fn event<T: DeserializeOwned>(
+        &self,
+        store: &DynamicStore,
+        event: StateEvent<Value>,
+    ) -> Option<StateEvent<T>> {
         let is_ready = matches!(event, StateEvent::Ready);
         if !is_ready && !self.has(event.key()) {
             return None;
         }
         Some(match event {
             StateEvent::Put(cell) => StateEvent::Put(self.cell(store, cell)),
-            StateEvent::Deleted { key, revision } => StateEvent::Deleted { key: self.relative(key), revision },
-            StateEvent::Expired { key, revision } => StateEvent::Expired { key: self.relative(key), revision },
+            StateEvent::Deleted { key, revision } => {
+                StateEvent::Deleted { key: self.relative(key), revision }
+            }
+            StateEvent::Expired { key, revision } => {
+                StateEvent::Expired { key: self.relative(key), revision }
+            }
             StateEvent::Ready => StateEvent::Ready,
         })
     }
@@ -341,10 +363,8 @@ impl Facade {
         mut entry: StateEntry<Value>,
     ) -> Result<StateEntry<T>, StateError> {
         let place = store.compiled.place(entry.key.as_deref());
-        let value = T::deserialize(std::mem::take(&mut entry.value)).map_err(|error| StateError::WrongType {
-            place,
-            expected: type_name::<T>(),
-            reason: error.to_string(),
+        let value = T::deserialize(std::mem::take(&mut entry.value)).map_err(|error| {
+            StateError::WrongType { place, expected: type_name::<T>(), reason: error.to_string() }
         })?;
         entry.key = self.relative(entry.key);
         Ok(entry.with(value))

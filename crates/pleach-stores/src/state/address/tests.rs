@@ -36,9 +36,18 @@ fn a_stored_key_tells_its_place() {
     for key in [None, Some("a"), Some(".*>\u{0}\u{ffff}/ü")] {
         let stored = Namespace::new(&user("ann"), &notes, "drafts").key(key).unwrap();
         let place = place_of(&stored).expect("State made it");
-        assert_eq!((place.contract, place.store.as_str(), place.key.as_deref()), (notes.clone(), "drafts", key));
+        assert_eq!(
+            (place.contract, place.store.as_str(), place.key.as_deref()),
+            (notes.clone(), "drafts", key)
+        );
     }
-    for stray in ["u.ann", "u.0.acme/notes=v1", "u.0.acme.drafts", "u.0.acme/notes=v1.drafts.=", "u.0.acme/notes=v1.s.0z.0"] {
+    for stray in [
+        "u.ann",
+        "u.0.acme/notes=v1",
+        "u.0.acme.drafts",
+        "u.0.acme/notes=v1.drafts.=",
+        "u.0.acme/notes=v1.s.0z.0",
+    ] {
         assert_eq!(place_of(&Key::parse(stray).unwrap()), None, "{stray}");
     }
 }

@@ -67,13 +67,19 @@ impl StateAdmin {
     ///
     /// # Errors
     /// `Compacted` if the page before was read too long ago, or what the engine could not do.
-    pub async fn export(&self, principal: &Principal, page: Option<PageToken>) -> Result<ExportPage, StateError> {
+    pub async fn export(
+        &self,
+        principal: &Principal,
+        page: Option<PageToken>,
+    ) -> Result<ExportPage, StateError> {
         let begun = self.begin(&Act::Export { principal: principal.clone() }).await?;
         let selection = everything(principal);
         let query = ScanQuery { selection, limit: EXPORT_ENTRIES_MAX, page, ..ScanQuery::default() };
         let shared = &self.state.shared;
         let page = shared.engine.scan(&shared.bucket, query).await?;
-        let line = |entry| with(json!({"principal": principal.to_string()}), Inspected::of(entry).to_json()).to_string();
+        let line = |entry| {
+            with(json!({"principal": principal.to_string()}), Inspected::of(entry).to_json()).to_string()
+        };
         let lines: Vec<String> = page.entries.iter().map(line).collect();
         self.end(begun, lines.len() as u64).await?;
         Ok(ExportPage { lines, next: page.next })

@@ -1,7 +1,7 @@
 use pleach_contract::ContractId;
 use pleach_engine::{
-    At, Batch, CommitError, Entry, Expectation, Key, KeyRange, Operation, PAGE_ENTRIES_MAX, ScanQuery, Selection,
-    Timestamp,
+    At, Batch, CommitError, Entry, Expectation, Key, KeyRange, Operation, PAGE_ENTRIES_MAX, ScanQuery,
+    Selection, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -142,7 +142,8 @@ impl Inspected {
     pub(super) fn of(entry: &Entry) -> Self {
         let place = place_of(&entry.key);
         let envelope = crate::Envelope::read(&entry.headers);
-        let writer = envelope.as_ref().map(|envelope| envelope.writer.clone()).filter(|writer| !writer.is_empty());
+        let writer =
+            envelope.as_ref().map(|envelope| envelope.writer.clone()).filter(|writer| !writer.is_empty());
         let foreign = || format!("its key {} is none that State makes", entry.key);
         let damage = if place.is_none() { Some(foreign()) } else { Stored::read(entry).err() };
         let text = || String::from_utf8_lossy(&entry.value).into_owned();

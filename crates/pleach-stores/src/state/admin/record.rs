@@ -1,7 +1,8 @@
 use std::str::FromStr;
 
 use pleach_engine::{
-    At, Batch, BucketName, CommitError, Direction, EngineError, Entry, Expectation, Key, Operation, Revision, ScanQuery,
+    At, Batch, BucketName, CommitError, Direction, EngineError, Entry, Expectation, Key, Operation, Revision,
+    ScanQuery,
 };
 use serde_json::{Value, json};
 
@@ -171,7 +172,8 @@ impl Act {
                 "key": key,
             })
         };
-        let whole = |act: &str, principal: &Principal| json!({"act": act, "principal": principal.to_string()});
+        let whole =
+            |act: &str, principal: &Principal| json!({"act": act, "principal": principal.to_string()});
         match self {
             Self::Get { target, key } => place("get", target, key),
             Self::List { target } => place("list", target, &None),
@@ -185,13 +187,15 @@ impl Act {
 
 impl AdminRecord {
     fn read(entry: &Entry) -> Result<Self, StateError> {
-        let damaged = |what: &str| StateError::CorruptRecord { key: entry.key.to_string(), what: what.to_owned() };
+        let damaged =
+            |what: &str| StateError::CorruptRecord { key: entry.key.to_string(), what: what.to_owned() };
         let what: Value = serde_json::from_slice(&entry.value).map_err(|_| damaged("it is not JSON"))?;
         let text = |field: &str| {
             let found = what.get(field).and_then(Value::as_str);
             found.map(str::to_owned).ok_or_else(|| damaged(&format!("`{field}` is missing")))
         };
-        let principal = Principal::from_str(&text("principal")?).map_err(|_| damaged("its principal is none"))?;
+        let principal =
+            Principal::from_str(&text("principal")?).map_err(|_| damaged("its principal is none"))?;
         Ok(Self {
             key: entry.key.clone(),
             who: text("who")?,

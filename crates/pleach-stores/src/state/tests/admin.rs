@@ -41,7 +41,10 @@ pub(super) async fn every_act_is_recorded_before_it_is_done(given: Given) {
         assert!(record.entries.is_some());
     }
     let deleted = &records[3].what;
-    assert_eq!((&deleted["contract"], &deleted["store"], &deleted["key"]), (&json!("acme.notes@v1"), &json!("drafts"), &json!("a")));
+    assert_eq!(
+        (&deleted["contract"], &deleted["store"], &deleted["key"]),
+        (&json!("acme.notes@v1"), &json!("drafts"), &json!("a"))
+    );
 }
 
 pub(super) async fn an_act_that_failed_is_recorded_without_an_outcome(given: Given) {
@@ -79,7 +82,14 @@ pub(super) async fn an_administrator_looks_at_and_deletes_damaged_entries(given:
 pub(super) async fn a_principals_whole_state_is_found_and_exported(given: Given) {
     let other = contract("acme.other@v1", json!({"things": {"kind": "map", "schema": {"schema": "Any"}}}));
     for principal in ["user:ann", "user:anna", "device:ann"] {
-        let _ = applied(given.session(principal, &first()).value("preferences").unwrap().put(&json!({"theme": "x"})).await);
+        let _ = applied(
+            given
+                .session(principal, &first())
+                .value("preferences")
+                .unwrap()
+                .put(&json!({"theme": "x"}))
+                .await,
+        );
         let things = given.session(principal, &other).map::<Value>("things").unwrap();
         for key in ["1", "2", "null"] {
             let _ = applied(things.put(key, &Value::Null).await);
@@ -88,9 +98,14 @@ pub(super) async fn a_principals_whole_state_is_found_and_exported(given: Given)
     given.damage("user:ann", "drafts", Some("bad"), "{", &[]);
     let (admin, ann) = (operator(&given).await, "user:ann".parse().unwrap());
     let holdings = admin.find(&ann).await.unwrap();
-    let shown: Vec<_> =
-        holdings.iter().map(|held| (held.contract.as_deref().unwrap(), held.store.as_deref().unwrap(), held.entries)).collect();
-    assert_eq!(shown, [("acme.notes@v1", "drafts", 1), ("acme.notes@v1", "preferences", 1), ("acme.other@v1", "things", 3)]);
+    let shown: Vec<_> = holdings
+        .iter()
+        .map(|held| (held.contract.as_deref().unwrap(), held.store.as_deref().unwrap(), held.entries))
+        .collect();
+    assert_eq!(
+        shown,
+        [("acme.notes@v1", "drafts", 1), ("acme.notes@v1", "preferences", 1), ("acme.other@v1", "things", 3)]
+    );
     let export = admin.export(&ann, None).await.unwrap();
     assert!(export.next.is_none());
     let lines: Vec<Value> = export.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -133,10 +148,20 @@ pub(super) async fn erasing_takes_history_along(given: Given) {
     let _ = drafts.delete("deleted").await.unwrap();
     let _ = applied(drafts.put_with("expired", &draft("x"), living(10)).await);
     given.advance(20);
-    assert_eq!(operator(&given).await.erase(&"user:ann".parse().unwrap()).await.unwrap(), Erasure { erased: 3, done: true });
+    assert_eq!(
+        operator(&given).await.erase(&"user:ann".parse().unwrap()).await.unwrap(),
+        Erasure { erased: 3, done: true }
+    );
     for key in ["kept", "deleted", "expired"] {
-        let records = given.engine.history(&given.bucket(), &stored_key("user:ann", "drafts", Some(key))).await.unwrap();
-        assert!(records.iter().all(|record| record.value.is_empty() && !record.op.is_put()), "{key}: {records:?}");
+        let records = given
+            .engine
+            .history(&given.bucket(), &stored_key("user:ann", "drafts", Some(key)))
+            .await
+            .unwrap();
+        assert!(
+            records.iter().all(|record| record.value.is_empty() && !record.op.is_put()),
+            "{key}: {records:?}"
+        );
     }
 }
 

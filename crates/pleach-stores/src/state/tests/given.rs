@@ -4,7 +4,8 @@ use std::time::Duration;
 use pleach_contract::Contract;
 use pleach_embedded::{EmbeddedEngine, Settings};
 use pleach_engine::{
-    Batch, BucketName, Clock, Engine, Expiry, Headers, Key, ManualClock, MemoryEngine, Operation, Revision, Timestamp,
+    Batch, BucketName, Clock, Engine, Expiry, Headers, Key, ManualClock, MemoryEngine, Operation, Revision,
+    Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,7 +31,8 @@ impl Given {
 
     pub(super) fn embedded() -> Self {
         let (clock, directory) = (manual(), tempfile::tempdir().unwrap());
-        let settings = Settings { segment_bytes: 64 * 1024, memtable_bytes: 64 * 1024, ..Settings::default() };
+        let settings =
+            Settings { segment_bytes: 64 * 1024, memtable_bytes: 64 * 1024, ..Settings::default() };
         let path = directory.path().join("store");
         let engine = EmbeddedEngine::open_with(path, settings, Arc::clone(&clock) as Arc<dyn Clock>);
         Self::on(Arc::new(engine.unwrap()), clock, Some(directory))
@@ -66,7 +68,14 @@ impl Given {
     }
 
     /// Writes bytes past State, as damage or another program would.
-    pub(super) fn damage(&self, principal: &str, store: &str, key: Option<&str>, value: &str, headers: &[(&str, &str)]) {
+    pub(super) fn damage(
+        &self,
+        principal: &str,
+        store: &str,
+        key: Option<&str>,
+        value: &str,
+        headers: &[(&str, &str)],
+    ) {
         let mut all = Headers::new();
         headers.iter().for_each(|(name, value)| all.set(name, value).unwrap());
         let key = stored_key(principal, store, key);
@@ -83,7 +92,8 @@ impl Given {
 
     /// The newest revision, entry or marker, of one of Ann's drafts.
     pub(super) async fn newest_revision(&self, key: &str) -> Revision {
-        let records = self.engine.history(&self.bucket(), &stored_key("user:ann", "drafts", Some(key))).await.unwrap();
+        let records =
+            self.engine.history(&self.bucket(), &stored_key("user:ann", "drafts", Some(key))).await.unwrap();
         records.last().expect("it has records").revision
     }
 }
@@ -125,7 +135,8 @@ pub(super) fn contract(id: &str, state: Value) -> Contract {
 
 /// The first version of the notes.
 pub(super) fn first() -> Contract {
-    let preferences = json!({"kind": "value", "schema": {"schema": "PreferencesV1"}, "stateVersion": "preferences.v1"});
+    let preferences =
+        json!({"kind": "value", "schema": {"schema": "PreferencesV1"}, "stateVersion": "preferences.v1"});
     contract("acme.notes@v1", stores(preferences))
 }
 
@@ -142,7 +153,8 @@ pub(super) fn second() -> Contract {
 
 /// A third version, which has forgotten the first.
 pub(super) fn third() -> Contract {
-    let preferences = json!({"kind": "value", "schema": {"schema": "Preferences"}, "stateVersion": "preferences.v2"});
+    let preferences =
+        json!({"kind": "value", "schema": {"schema": "Preferences"}, "stateVersion": "preferences.v2"});
     contract("acme.notes@v1", stores(preferences))
 }
 

@@ -6,11 +6,67 @@ use super::given::*;
 /// Texts that another way of making keys would take for each other or for something else.
 fn hostile() -> Vec<String> {
     let texts = [
-        "a", "A", "a.", ".a", "a.b", "a..b", ".", "..", "*", ">", "a.*", "a.>", "/", "a/b", "a/", "//", "=", "==", "-",
-        "_", "_kv", "%2e", "a%2eb", "\\", "\\u0061", "u", "d", "u.a", "user:a", "device:a", " ", "a ", "\t", "\n", "\0",
-        "a\0", "\0a", "\u{7f}", "\u{85}", "ü", "u\u{308}", "日本語", "עברית", "🙂", "\u{200b}", "\u{202e}a", "\u{feff}a",
-        "\u{d7ff}", "\u{e000}", "\u{fffd}", "\u{ffff}", "\u{10000}", "\u{10ffff}", "null", "undefined", "r1", "{}", "\"",
-        "'; drop", "$KV", "pleach_state",
+        "a",
+        "A",
+        "a.",
+        ".a",
+        "a.b",
+        "a..b",
+        ".",
+        "..",
+        "*",
+        ">",
+        "a.*",
+        "a.>",
+        "/",
+        "a/b",
+        "a/",
+        "//",
+        "=",
+        "==",
+        "-",
+        "_",
+        "_kv",
+        "%2e",
+        "a%2eb",
+        "\\",
+        "\\u0061",
+        "u",
+        "d",
+        "u.a",
+        "user:a",
+        "device:a",
+        " ",
+        "a ",
+        "\t",
+        "\n",
+        "\0",
+        "a\0",
+        "\0a",
+        "\u{7f}",
+        "\u{85}",
+        "ü",
+        "u\u{308}",
+        "日本語",
+        "עברית",
+        "🙂",
+        "\u{200b}",
+        "\u{202e}a",
+        "\u{feff}a",
+        "\u{d7ff}",
+        "\u{e000}",
+        "\u{fffd}",
+        "\u{ffff}",
+        "\u{10000}",
+        "\u{10ffff}",
+        "null",
+        "undefined",
+        "r1",
+        "{}",
+        "\"",
+        "'; drop",
+        "$KV",
+        "pleach_state",
     ];
     let mut all: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     for bytes in [95, 96, 97, 98, 511, 512] {
@@ -45,13 +101,20 @@ pub(super) async fn principals_with_hostile_ids_share_nothing(given: Given) {
     // Deleting takes one's own.
     for principal in &principals {
         let session = given.state.session(principal.clone(), &compiled);
-        assert_eq!(session.map::<Value>("drafts").unwrap().delete("same").await.unwrap(), DeleteOutcome::Deleted);
-        assert_eq!(session.value::<Value>("preferences").unwrap().delete().await.unwrap(), DeleteOutcome::Deleted);
+        assert_eq!(
+            session.map::<Value>("drafts").unwrap().delete("same").await.unwrap(),
+            DeleteOutcome::Deleted
+        );
+        assert_eq!(
+            session.value::<Value>("preferences").unwrap().delete().await.unwrap(),
+            DeleteOutcome::Deleted
+        );
     }
 }
 
 pub(super) async fn hostile_keys_are_keys_like_others(given: Given) {
-    let (drafts, other) = (given.drafts(), given.session("user:bob", &first()).map::<Value>("drafts").unwrap());
+    let (drafts, other) =
+        (given.drafts(), given.session("user:bob", &first()).map::<Value>("drafts").unwrap());
     let mut names = hostile();
     for name in &names {
         let _ = applied(drafts.put_with(name, &draft(name), expecting(Expect::Absent)).await);
@@ -74,7 +137,8 @@ pub(super) async fn contracts_and_stores_share_nothing(given: Given) {
         "a-b": {"kind": "map", "schema": {"schema": "Any"}},
         "b": {"kind": "value", "schema": {"schema": "Any"}},
     });
-    let ids = ["acme.notes@v1", "acme.notes@v10", "acme.notes@v2", "acme@v1", "acme-notes@v1", "acme.notes.a@v1"];
+    let ids =
+        ["acme.notes@v1", "acme.notes@v10", "acme.notes@v2", "acme@v1", "acme-notes@v1", "acme.notes.a@v1"];
     for id in ids {
         let session = given.session("user:ann", &contract(id, stores.clone()));
         for store in ["a", "a-b"] {
@@ -86,7 +150,10 @@ pub(super) async fn contracts_and_stores_share_nothing(given: Given) {
         let session = given.session("user:ann", &contract(id, stores.clone()));
         for store in ["a", "a-b"] {
             let map = session.map::<Value>(store).unwrap();
-            assert_eq!((found(map.get("b").await).value, map.count().await.unwrap()), (json!([id, store]), 1));
+            assert_eq!(
+                (found(map.get("b").await).value, map.count().await.unwrap()),
+                (json!([id, store]), 1)
+            );
         }
         assert_eq!(found(session.value::<Value>("b").unwrap().get().await).value, json!([id, "b"]));
     }

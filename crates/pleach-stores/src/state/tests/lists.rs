@@ -21,7 +21,22 @@ async fn fill(given: &Given, count: usize) {
 
 pub(super) async fn a_list_is_in_the_byte_order_of_keys(given: Given) {
     let drafts = given.drafts();
-    let mut names = vec!["a", "A", "a/b", "a.b", "ab", "a b", "z", "ä", "10", "9", "\u{ffff}", "\u{10000}", "\u{1}", "a\u{0}"];
+    let mut names = vec![
+        "a",
+        "A",
+        "a/b",
+        "a.b",
+        "ab",
+        "a b",
+        "z",
+        "ä",
+        "10",
+        "9",
+        "\u{ffff}",
+        "\u{10000}",
+        "\u{1}",
+        "a\u{0}",
+    ];
     for name in &names {
         let _ = applied(drafts.put(name, &draft(name)).await);
     }
@@ -127,19 +142,22 @@ pub(super) async fn a_prefix_has_a_limit(given: Given) {
 }
 
 pub(super) async fn a_page_reads_no_value_outside_it(given: Given) {
-    const MANY: usize = 25_000;
+    const MANY: usize = 12_000;
     fill(&given, MANY).await;
     let drafts = given.drafts();
-    for offset in [0, 1, 9_999, 10_000, 20_001, MANY - 100, MANY - 1, MANY] {
+    for offset in [0, 1, 9_901, 10_000, 11_001, MANY - 100, MANY - 1, MANY] {
         given.engine.taken();
         let page = drafts.list(ListOptions::first(100).from(offset as u64)).await.unwrap();
         let (values, keys_alone) = given.engine.taken();
         assert_eq!(page.count, MANY as u64);
         assert_eq!(page.entries.len(), (MANY - offset).min(100));
-        assert_eq!(page.entries.first().and_then(Cell::key).unwrap_or("end"), match offset {
-            MANY => "end".to_owned(),
-            _ => format!("{offset:06}"),
-        });
+        assert_eq!(
+            page.entries.first().and_then(Cell::key).unwrap_or("end"),
+            match offset {
+                MANY => "end".to_owned(),
+                _ => format!("{offset:06}"),
+            }
+        );
         assert_eq!(values, page.entries.len(), "only the values of the page");
         let before = if offset == 0 { 0 } else { offset + page.entries.len() };
         assert_eq!(keys_alone, before, "only the keys up to its end");

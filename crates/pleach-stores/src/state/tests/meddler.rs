@@ -33,7 +33,8 @@ pub(super) struct Meddler {
 
 impl Meddler {
     pub(super) fn new(engine: Arc<dyn Engine>) -> Self {
-        let (values, keys, failing) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+        let (values, keys, failing) =
+            (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
         Self { engine, values, keys, deeds: Mutex::new(Vec::new()), failing }
     }
 
@@ -76,11 +77,19 @@ impl Engine for Meddler {
         self.engine.capabilities()
     }
 
-    async fn create_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+    async fn create_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
         self.engine.create_bucket(bucket, config).await
     }
 
-    async fn update_bucket(&self, bucket: &BucketName, config: BucketConfig) -> Result<BucketInfo, EngineError> {
+    async fn update_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
         self.engine.update_bucket(bucket, config).await
     }
 
@@ -152,7 +161,11 @@ impl Engine for Meddler {
         self.engine.consumers(bucket).await
     }
 
-    async fn consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<ConsumerInfo, EngineError> {
+    async fn consumer(
+        &self,
+        bucket: &BucketName,
+        consumer: &ConsumerName,
+    ) -> Result<ConsumerInfo, EngineError> {
         self.engine.consumer(bucket, consumer).await
     }
 

@@ -52,7 +52,9 @@ pub(super) async fn migrating_is_under_the_revision_that_was_read(given: Given) 
     let preferences = given.session("user:ann", &second()).value::<Value>("preferences").unwrap();
     assert_eq!(preferences.migrate(upgraded).await.unwrap(), MigrateOutcome::Absent);
     let old = old_preferences(&given).await;
-    let MigrateOutcome::Migrated(new) = preferences.migrate(upgraded).await.unwrap() else { panic!("it was old") };
+    let MigrateOutcome::Migrated(new) = preferences.migrate(upgraded).await.unwrap() else {
+        panic!("it was old")
+    };
     assert_eq!(new.value, json!({"theme": "dark", "compact": false}));
     assert_ne!(new.revision, old.revision);
     assert_eq!(found(preferences.get().await), new);
@@ -77,7 +79,9 @@ pub(super) async fn a_migration_that_lost_the_race_starts_over(given: Given) {
     given.engine.before(Call::Commit, move |_| {
         let _ = applied(pollster::block_on(ann.value("preferences").unwrap().put(&json!({"theme": "blue"}))));
     });
-    let MigrateOutcome::Migrated(new) = preferences.migrate(upgraded).await.unwrap() else { panic!("it was old") };
+    let MigrateOutcome::Migrated(new) = preferences.migrate(upgraded).await.unwrap() else {
+        panic!("it was old")
+    };
     assert_eq!(new.value["theme"], json!("blue"));
     // Another program of the second version writes first; that stays.
     old_preferences(&given).await;
@@ -85,7 +89,10 @@ pub(super) async fn a_migration_that_lost_the_race_starts_over(given: Given) {
         let _ = applied(pollster::block_on(other.put(&json!({"theme": "red", "compact": true}))));
     });
     let outcome = preferences.migrate(upgraded).await.unwrap();
-    assert!(matches!(&outcome, MigrateOutcome::Current(entry) if entry.value["theme"] == "red"), "{outcome:?}");
+    assert!(
+        matches!(&outcome, MigrateOutcome::Current(entry) if entry.value["theme"] == "red"),
+        "{outcome:?}"
+    );
 }
 
 pub(super) async fn a_migrated_entry_expires_when_the_old_one_did(given: Given) {
@@ -93,7 +100,9 @@ pub(super) async fn a_migrated_entry_expires_when_the_old_one_did(given: Given) 
     let old = applied(old.put_with(&json!({"theme": "dark"}), living(1000)).await);
     let preferences = given.session("user:ann", &second()).value::<Value>("preferences").unwrap();
     given.advance(500);
-    let MigrateOutcome::Migrated(new) = preferences.migrate(upgraded).await.unwrap() else { panic!("it was old") };
+    let MigrateOutcome::Migrated(new) = preferences.migrate(upgraded).await.unwrap() else {
+        panic!("it was old")
+    };
     assert_eq!(new.expires_at, old.expires_at);
     given.advance(500);
     assert_eq!(preferences.get().await.unwrap(), GetOutcome::Absent);
@@ -121,13 +130,21 @@ pub(super) async fn a_stored_value_against_its_schema_is_a_validation_error(give
     let error = given.drafts().get("a").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(matches!(error, StateError::InvalidStored { .. }), "{error}");
-    assert_eq!(given.drafts().delete("a").await.unwrap(), DeleteOutcome::Deleted, "whose it is may delete it");
+    assert_eq!(
+        given.drafts().delete("a").await.unwrap(),
+        DeleteOutcome::Deleted,
+        "whose it is may delete it"
+    );
 }
 
 pub(super) async fn a_damaged_entry_is_never_deleted_but_can_be_replaced(given: Given) {
     let whole = [("Pleach-Version", "v1"), ("Pleach-Contract", "digest")];
-    let cases: [(&str, &[(&str, &str)]); 4] =
-        [("{\"title\": \"x\"}", &[]), ("{\"title\": \"x\"}", &whole[..1]), ("{\"title\": \"x\"}", &whole[1..]), ("{", &whole)];
+    let cases: [(&str, &[(&str, &str)]); 4] = [
+        ("{\"title\": \"x\"}", &[]),
+        ("{\"title\": \"x\"}", &whole[..1]),
+        ("{\"title\": \"x\"}", &whole[1..]),
+        ("{", &whole),
+    ];
     let drafts = given.drafts();
     for (value, headers) in cases {
         given.damage("user:ann", "drafts", Some("a"), value, headers);
@@ -152,7 +169,13 @@ pub(super) async fn one_bad_cell_does_not_spoil_the_page(given: Given) {
     let stamps = [("Pleach-Version", "v1"), ("Pleach-Contract", "digest")];
     given.damage("user:ann", "drafts", Some("b"), "{}", &[]);
     given.damage("user:ann", "drafts", Some("c"), "{}", &stamps);
-    given.damage("user:ann", "drafts", Some("d"), "{\"title\": \"x\"}", &[("Pleach-Version", "v9"), ("Pleach-Contract", "d")]);
+    given.damage(
+        "user:ann",
+        "drafts",
+        Some("d"),
+        "{\"title\": \"x\"}",
+        &[("Pleach-Version", "v9"), ("Pleach-Contract", "d")],
+    );
     let page = drafts.list(ListOptions::first(10)).await.unwrap();
     assert_eq!((keys(&page), page.count), (vec!["a", "b", "c", "d", "e"], 5));
     let error = |number: usize| match &page.entries[number] {

@@ -9,8 +9,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
 use super::super::{
-    DeleteOptions, DeleteOutcome, Expect, GetOutcome, ListOptions, MapStore, PutOptions, PutOutcome, StateEntry, StateError,
-    StateRevision,
+    DeleteOptions, DeleteOutcome, Expect, GetOutcome, ListOptions, MapStore, PutOptions, PutOutcome,
+    StateEntry, StateError, StateRevision,
 };
 use super::given::*;
 
@@ -40,11 +40,17 @@ const KEYS: [&str; 8] = ["a", "a/b", "a/b/c", "a/bc", "b", "\0", "\u{ffff}", "a/
 const PATHS: [&str; 4] = ["", "a", "a/b", "b"];
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let guess = || prop_oneof![Just(Guess::Nothing), Just(Guess::Absent), Just(Guess::Right), Just(Guess::Wrong)];
+    let guess =
+        || prop_oneof![Just(Guess::Nothing), Just(Guess::Absent), Just(Guess::Right), Just(Guess::Wrong)];
     let put = (0..KEYS.len(), any::<u8>(), guess(), proptest::option::weighted(0.4, 1..50_u64))
         .prop_map(|(key, value, expect, ttl)| Step::Put { key, value, expect, ttl });
-    let delete = (0..KEYS.len(), proptest::option::of(guess())).prop_map(|(key, expect)| Step::Delete { key, expect });
-    let list = (0..PATHS.len(), 0..6_u64, 0..5_usize).prop_map(|(path, offset, limit)| Step::List { path, offset, limit });
+    let delete =
+        (0..KEYS.len(), proptest::option::of(guess())).prop_map(|(key, expect)| Step::Delete { key, expect });
+    let list = (0..PATHS.len(), 0..6_u64, 0..5_usize).prop_map(|(path, offset, limit)| Step::List {
+        path,
+        offset,
+        limit,
+    });
     let step = prop_oneof![
         5 => put,
         2 => delete,
@@ -162,7 +168,8 @@ async fn put(
 async fn delete(store: &MapStore<Value>, model: &mut Model, key: &str, guess: Option<Guess>, now: u64) {
     let expect = guess.map(|guess| model.revision(guess, key));
     let outcome = store.delete_with(key, DeleteOptions { expect }).await.unwrap();
-    let holds = model.live(key, now).is_some_and(|entry| expect.is_none_or(|expected| expected == entry.revision));
+    let holds =
+        model.live(key, now).is_some_and(|entry| expect.is_none_or(|expected| expected == entry.revision));
     assert_eq!(outcome == DeleteOutcome::Deleted, holds);
     if holds {
         model.entries.remove(key);
@@ -172,7 +179,8 @@ async fn delete(store: &MapStore<Value>, model: &mut Model, key: &str, guess: Op
 async fn list(store: &MapStore<Value>, model: &Model, path: &str, offset: u64, limit: usize, now: u64) {
     let start = if path.is_empty() { String::new() } else { format!("{path}/") };
     let live = model.entries.keys().filter(|key| model.live(key, now).is_some());
-    let names: Vec<&str> = live.filter_map(|key| key.strip_prefix(&start)).filter(|key| !key.is_empty()).collect();
+    let names: Vec<&str> =
+        live.filter_map(|key| key.strip_prefix(&start)).filter(|key| !key.is_empty()).collect();
     let count = names.len() as u64;
     let page = store.prefix(path).unwrap().list(ListOptions { offset, limit }).await;
     if offset > count {
@@ -180,7 +188,8 @@ async fn list(store: &MapStore<Value>, model: &Model, path: &str, offset: u64, l
         return;
     }
     let page = page.unwrap();
-    let wanted: Vec<&str> = names.iter().skip(usize::try_from(offset).unwrap()).take(limit).copied().collect();
+    let wanted: Vec<&str> =
+        names.iter().skip(usize::try_from(offset).unwrap()).take(limit).copied().collect();
     let next = offset + wanted.len() as u64;
     assert_eq!((page.count, keys(&page)), (count, wanted));
     assert_eq!(page.next_offset, (limit > 0 && next < count).then_some(next));

@@ -28,7 +28,10 @@ pub(super) async fn a_put_expecting_a_revision_replaces_that_one(given: Given) {
     let first = applied(drafts.put("a", &draft("one")).await);
     let stale = expecting(Expect::Revision(first.revision));
     let second = applied(drafts.put_with("a", &draft("two"), stale).await);
-    assert_eq!(drafts.put_with("a", &draft("three"), stale).await.unwrap(), PutOutcome::Present(second.clone()));
+    assert_eq!(
+        drafts.put_with("a", &draft("three"), stale).await.unwrap(),
+        PutOutcome::Present(second.clone())
+    );
     assert_eq!(found(drafts.get("a").await), second, "nothing was written");
     let _ = drafts.delete("a").await.unwrap();
     let gone = expecting(Expect::Revision(second.revision));
@@ -53,7 +56,8 @@ pub(super) async fn the_revision_of_another_key_is_another(given: Given) {
     let drafts = given.drafts();
     let other = applied(drafts.put("b", &draft("b")).await);
     let mine = applied(drafts.put("a", &draft("a")).await);
-    let outcome = drafts.put_with("a", &draft("x"), expecting(Expect::Revision(other.revision))).await.unwrap();
+    let outcome =
+        drafts.put_with("a", &draft("x"), expecting(Expect::Revision(other.revision))).await.unwrap();
     assert_eq!(outcome, PutOutcome::Present(mine));
 }
 
@@ -81,7 +85,10 @@ pub(super) async fn a_value_store_holds_one_value(given: Given) {
     let second = applied(preferences.put(&json!({"theme": "light"})).await);
     assert_eq!(found(preferences.get().await), second);
     let stale = expecting(Expect::Revision(first.revision));
-    assert_eq!(preferences.put_with(&json!({"theme": "x"}), stale).await.unwrap(), PutOutcome::Present(second));
+    assert_eq!(
+        preferences.put_with(&json!({"theme": "x"}), stale).await.unwrap(),
+        PutOutcome::Present(second)
+    );
     assert_eq!(preferences.delete().await.unwrap(), DeleteOutcome::Deleted);
     assert_eq!(preferences.get().await.unwrap(), GetOutcome::Absent);
 }
@@ -144,7 +151,10 @@ pub(super) async fn replies_have_the_documented_shape(given: Given) {
     assert_eq!(put["applied"], json!(true));
     let names: Vec<&String> = entry.as_object().unwrap().keys().collect();
     assert_eq!(names, ["expiresAt", "key", "revision", "updatedAt", "value"]);
-    assert_eq!(entry["revision"].as_str().unwrap().parse::<StateRevision>().unwrap().to_string(), entry["revision"]);
+    assert_eq!(
+        entry["revision"].as_str().unwrap().parse::<StateRevision>().unwrap().to_string(),
+        entry["revision"]
+    );
     assert_eq!(entry["updatedAt"], json!("2027-01-15T08:00:00.000000Z"));
     assert_eq!(store.get(Some("a")).await.unwrap().to_json(), json!({"found": true, "entry": entry}));
     let refused = store.put(Some("a"), draft("two"), expecting(Expect::Absent)).await.unwrap().to_json();

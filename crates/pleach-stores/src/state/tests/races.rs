@@ -40,7 +40,11 @@ pub(super) async fn a_create_that_lost_to_an_entry_now_gone_is_applied(given: Gi
 pub(super) async fn an_update_that_lost_to_a_delete_finds_nothing(given: Given) {
     let entry = applied(given.drafts().put("a", &draft("one")).await);
     deletes_first(&given, Call::Commit, "a");
-    let outcome = given.drafts().put_with("a", &draft("two"), expecting(Expect::Revision(entry.revision))).await.unwrap();
+    let outcome = given
+        .drafts()
+        .put_with("a", &draft("two"), expecting(Expect::Revision(entry.revision)))
+        .await
+        .unwrap();
     assert_eq!(outcome, PutOutcome::Absent);
     assert_eq!(given.drafts().get("a").await.unwrap(), GetOutcome::Absent);
 }
@@ -48,7 +52,11 @@ pub(super) async fn an_update_that_lost_to_a_delete_finds_nothing(given: Given) 
 pub(super) async fn an_update_that_lost_to_a_writer_sees_its_entry(given: Given) {
     let entry = applied(given.drafts().put("a", &draft("one")).await);
     puts_first(&given, Call::Commit, "a", "theirs");
-    let outcome = given.drafts().put_with("a", &draft("two"), expecting(Expect::Revision(entry.revision))).await.unwrap();
+    let outcome = given
+        .drafts()
+        .put_with("a", &draft("two"), expecting(Expect::Revision(entry.revision)))
+        .await
+        .unwrap();
     assert!(matches!(&outcome, PutOutcome::Present(entry) if entry.value == draft("theirs")), "{outcome:?}");
 }
 
@@ -56,7 +64,11 @@ pub(super) async fn an_update_that_lost_to_expiry_finds_nothing(given: Given) {
     let entry = applied(given.drafts().put_with("a", &draft("one"), living(10)).await);
     let clock = Arc::clone(&given.clock);
     given.engine.before(Call::Commit, move |_| clock.advance(std::time::Duration::from_millis(10)));
-    let outcome = given.drafts().put_with("a", &draft("two"), expecting(Expect::Revision(entry.revision))).await.unwrap();
+    let outcome = given
+        .drafts()
+        .put_with("a", &draft("two"), expecting(Expect::Revision(entry.revision)))
+        .await
+        .unwrap();
     assert_eq!(outcome, PutOutcome::Absent);
     // And a create that comes right after the expiry succeeds.
     let _ = applied(given.drafts().put_with("a", &draft("three"), expecting(Expect::Absent)).await);
@@ -110,7 +122,8 @@ pub(super) async fn concurrent_increments_lose_nothing(given: Given) {
             GetOutcome::Found(entry) => (entry.value.as_u64().unwrap(), Expect::Revision(entry.revision)),
             GetOutcome::MigrationRequired(_) => panic!("there is one version"),
         };
-        let outcome = pollster::block_on(counters.put_with("n", &json!(number + 1), expecting(expect))).unwrap();
+        let outcome =
+            pollster::block_on(counters.put_with("n", &json!(number + 1), expecting(expect))).unwrap();
         match outcome {
             PutOutcome::Applied(entry) => {
                 assert_eq!(entry.value, json!(number + 1), "the caller's own value");

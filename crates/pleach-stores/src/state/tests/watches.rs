@@ -17,7 +17,10 @@ async fn next(watch: &mut StateWatch<Value>) -> String {
 pub(super) async fn a_watch_sees_its_own_store_only(given: Given) {
     let (ann, bob) = (given.ann(), given.session("user:bob", &first()));
     let device = given.session("device:ann", &first());
-    let other = given.session("user:ann", &contract("acme.other@v1", json!({"drafts": {"kind": "map", "schema": {"schema": "Draft"}}})));
+    let other = given.session(
+        "user:ann",
+        &contract("acme.other@v1", json!({"drafts": {"kind": "map", "schema": {"schema": "Draft"}}})),
+    );
     let drafts = ann.map::<Value>("drafts").unwrap();
     let mut watch = drafts.watch(WatchFrom::Now).await.unwrap();
     let mut preferences = ann.value::<Value>("preferences").unwrap().watch(WatchFrom::Now).await.unwrap();
