@@ -52,6 +52,8 @@ pub enum StateError {
     NotMigrated { place: String, reason: String },
     #[error("{place} changed {attempts} times while it was to be written")]
     Contended { place: String, attempts: usize },
+    #[error("{store:?} cannot be the name of a state store")]
+    InvalidTarget { store: String },
     #[error("an act of an administrator needs {what}")]
     NotAccountable { what: &'static str },
     #[error("the record {key} of what administrators did is damaged: {what}")]
@@ -87,6 +89,7 @@ impl StateError {
             | Self::InvalidStored { .. }
             | Self::WrongType { .. }
             | Self::NotMigrated { .. }
+            | Self::InvalidTarget { .. }
             | Self::NotAccountable { .. }
             | Self::Header(_)
             | Self::Contract { .. } => ErrorKind::Invalid,
@@ -137,6 +140,7 @@ impl StateError {
             Self::WrongType { .. } => "make the type agree with the contract's schema",
             Self::NotMigrated { .. } => "see the reason; the entry is as it was",
             Self::Contended { .. } => "try again with fewer writers of this key at once",
+            Self::InvalidTarget { .. } => "find out which stores there are, and name one of those",
             Self::NotAccountable { .. } => "say who acts, and why",
             Self::CorruptRecord { .. } => "keep a copy of the store, then look at that record",
             Self::Contract { .. } => "check the contract, and correct what is wrong with it",

@@ -1,4 +1,4 @@
-use pleach_contract::ContractId;
+use pleach_contract::{ContractId, NAME_CHARS_MAX};
 use pleach_engine::{
     At, Batch, CommitError, Entry, Expectation, Key, KeyRange, Operation, PAGE_ENTRIES_MAX, ScanQuery,
     Selection, Timestamp,
@@ -9,7 +9,7 @@ use super::super::address::{Namespace, place_of};
 use super::super::contract::Stored;
 use super::super::entry::DeleteOutcome;
 use super::super::reply::{moment, with};
-use super::super::{LIST_LIMIT_MAX, ListOptions, Principal, StateError, StateRevision};
+use super::super::{KEY_BYTES_MAX, LIST_LIMIT_MAX, ListOptions, Principal, StateError, StateRevision};
 use super::{Act, StateAdmin};
 
 /// A store of a principal under a contract.
@@ -63,9 +63,10 @@ impl StateAdmin {
     /// # Errors
     /// What the engine could not do.
     pub async fn get(&self, target: &Target, key: Option<&str>) -> Result<Option<Inspected>, StateError> {
+        let stored = stored_key(target, key)?;
         let begun = self.begin(&Act::Get { target: target.clone(), key: key.map(str::to_owned) }).await?;
         let shared = &self.state.shared;
-        let found = shared.engine.read(&shared.bucket, &stored_key(target, key)?, At::Latest).await?;
+        let found = shared.engine.read(&shared.bucket, &stored, At::Latest).await?;
         self.end(begun, u64::from(found.is_some())).await?;
         Ok(found.as_ref().map(Inspected::of))
     }
@@ -79,8 +80,8 @@ impl StateAdmin {
         if limit > LIST_LIMIT_MAX {
             return Err(StateError::LimitTooLarge { limit, max: LIST_LIMIT_MAX });
         }
+        let range = target.namespace()?.range("");
         let begun = self.begin(&Act::List { target: target.clone() }).await?;
-        let range = Namespace::new(&target.principal, &target.contract, &target.store).range("");
         let page = self.page(range, offset, limit).await?;
         self.end(begun, page.entries.len() as u64).await?;
         Ok(page)
@@ -91,8 +92,9 @@ impl StateAdmin {
     /// # Errors
     /// What the engine could not do.
     pub async fn delete(&self, target: &Target, key: Option<&str>) -> Result<DeleteOutcome, StateError> {
+        let stored = stored_key(target, key)?;
         let begun = self.begin(&Act::Delete { target: target.clone(), key: key.map(str::to_owned) }).await?;
-        let outcome = self.remove(&stored_key(target, key)?).await?;
+        let outcome = self.remove(&stored).await?;
         self.end(begun, u64::from(outcome == DeleteOutcome::Deleted)).await?;
         Ok(outcome)
     }
@@ -188,6 +190,25 @@ impl Inspected {
     }
 }
 
+/// The stored key of an entry of a target.
 fn stored_key(target: &Target, key: Option<&str>) -> Result<Key, StateError> {
-    Namespace::new(&target.principal, &target.contract, &target.store).key(key)
+    match key {
+        Some("") => return Err(StateError::KeyMissing { store: target.store.clone() }),
+        Some(key) if key.len() > KEY_BYTES_MAX => {
+            return Err(StateError::KeyTooLong { bytes: key.len(), limit: KEY_BYTES_MAX });
+        }
+        _ => {}
+    }
+    target.namespace()?.key(key)
+}
+
+impl Target {
+    /// The keys of the store. Its name must be one that a contract can declare, since a dot in it would lead into another.
+    fn namespace(&self) -> Result<Namespace, StateError> {
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        if self.store.is_empty() || self.store.len() > NAME_CHARS_MAX || !self.store.chars().all(fits) {
+            return Err(StateError::InvalidTarget { store: super::super::error::excerpt(&self.store) });
+        }
+        Ok(Namespace::new(&self.principal, &self.contract, &self.store))
+    }
 }

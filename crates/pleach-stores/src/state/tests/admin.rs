@@ -61,6 +61,23 @@ pub(super) async fn an_act_that_failed_is_recorded_without_an_outcome(given: Giv
     assert!(admin.get(&target("user:ann", "drafts"), Some("a")).await.is_err());
 }
 
+pub(super) async fn a_target_is_one_store(given: Given) {
+    let _ = applied(given.drafts().put("a", &draft("one")).await);
+    let admin = operator(&given).await;
+    for store in ["", "drafts.NF", "*", ">", "dra fts", "drafts\u{0}"] {
+        let target = target("user:ann", store);
+        assert!(matches!(admin.get(&target, None).await, Err(StateError::InvalidTarget { .. })), "{store:?}");
+        assert!(matches!(admin.delete(&target, Some("a")).await, Err(StateError::InvalidTarget { .. })));
+        let page = admin.list(&target, ListOptions::first(1)).await;
+        assert!(matches!(page, Err(StateError::InvalidTarget { .. })));
+    }
+    let drafts = target("user:ann", "drafts");
+    assert!(matches!(admin.get(&drafts, Some("")).await, Err(StateError::KeyMissing { .. })));
+    assert!(matches!(admin.get(&drafts, Some(&"k".repeat(513))).await, Err(StateError::KeyTooLong { .. })));
+    assert!(admin.get(&target("user:ann", "missing"), Some("a")).await.unwrap().is_none());
+    assert_eq!(given.drafts().count().await.unwrap(), 1);
+}
+
 pub(super) async fn an_administrator_looks_at_and_deletes_damaged_entries(given: Given) {
     given.damage("user:ann", "drafts", Some("a"), "{", &[]);
     let _ = applied(given.drafts().put("b", &draft("whole")).await);

@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub(super) struct Given {
     pub(super) engine: Arc<Meddler>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) state: State,
-    _directory: Option<TempDir>,
+    directory: Option<TempDir>,
 }
 
 impl Given {
@@ -42,7 +43,7 @@ impl Given {
         let engine = Arc::new(Meddler::new(engine));
         let shared = Arc::clone(&engine) as Arc<dyn Engine>;
         let state = pollster::block_on(State::open(shared, Arc::clone(&clock) as Arc<dyn Clock>)).unwrap();
-        Self { engine, clock, state, _directory: directory }
+        Self { engine, clock, state, directory }
     }
 
     /// A session of Ann with the first version of the notes.
@@ -57,6 +58,11 @@ impl Given {
     /// Ann's drafts.
     pub(super) fn drafts(&self) -> MapStore<Value> {
         self.ann().map("drafts").unwrap()
+    }
+
+    /// Where the store of an embedded engine is, in the directory `store`.
+    pub(super) fn directory(&self) -> PathBuf {
+        self.directory.as_ref().expect("the engine has files").path().to_owned()
     }
 
     pub(super) fn bucket(&self) -> BucketName {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod checks;
+mod crash;
 mod given;
 mod isolation;
 mod lists;
@@ -102,6 +103,7 @@ on_every_engine! {
         an_act_needs_a_name_and_a_reason,
         every_act_is_recorded_before_it_is_done,
         an_act_that_failed_is_recorded_without_an_outcome,
+        a_target_is_one_store,
         an_administrator_looks_at_and_deletes_damaged_entries,
         a_principals_whole_state_is_found_and_exported,
         erasing_leaves_nothing_of_one_and_everything_of_others,
