@@ -13,14 +13,15 @@ use crate::text;
 /// The commands of administrators.
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "Every act is recorded with who, why, when and what, before anything is looked at or changed;\n\
-                  `pleach state admin log` shows the record. No contract is needed: entries are shown as they are\n\
-                  stored, damaged ones too.\n\n\
+    after_help = "Every act is recorded with who, why, when and what, before anything is looked at or changed; `pleach\n\
+                  state admin log` shows the record. No contract is needed: entries are shown as they are stored,\n\
+                  damaged ones too.\n\n\
                   Exit codes: 0 if it was done; 2 if the command is against the rules; 3 if there is no entry.\n\n\
-                  Examples:\n  pleach state admin find --who olga --why 'ticket 7' --of user:ann\n  \
+                  Examples:\n  \
+                  pleach state admin find --who olga --why 'ticket 7' --of user:ann\n  \
                   pleach state admin export --who olga --why 'request of Ann' --of user:ann > ann.ndjson\n  \
                   pleach state admin erase --who olga --why 'request of Ann' --of user:ann\n  \
-                  pleach state admin get --who olga --why 'ticket 7' --of user:ann --contract-id acme.notes@v1 drafts first"
+                  pleach state admin get --who olga --why audit --of user:ann --contract-id acme.notes@v1 drafts a"
 )]
 pub(crate) enum AdminCommand {
     Get(GetArgs),
@@ -34,8 +35,9 @@ pub(crate) enum AdminCommand {
 
 /// Prints an entry of anyone as it is stored
 #[derive(Args, Debug)]
-#[command(after_help = "Exit codes: 0 if it is there, 3 if not.\n\nExamples:\n  \
-                  pleach state admin get --who olga --why 'ticket 7' --of user:ann --contract-id acme.notes@v1 drafts first")]
+#[command(after_help = "Exit codes: 0 if it is there, 3 if not.\n\n\
+                  Examples:\n  \
+                  pleach state admin get --who olga --why audit --of user:ann --contract-id acme.notes@v1 drafts a")]
 pub(crate) struct GetArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -47,7 +49,7 @@ pub(crate) struct GetArgs {
 /// Lists entries of a map of anyone as they are stored
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
-                  pleach state admin list --who olga --why 'ticket 7' --of user:ann --contract-id acme.notes@v1 drafts")]
+                  pleach state admin list --who olga --why audit --of user:ann --contract-id acme.notes@v1 drafts")]
 pub(crate) struct ListArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -63,8 +65,9 @@ pub(crate) struct ListArgs {
 
 /// Deletes an entry of anyone, damaged or not
 #[derive(Args, Debug)]
-#[command(after_help = "Exit codes: 0 if it was deleted, 3 if there was none.\n\nExamples:\n  \
-                  pleach state admin delete --who olga --why 'ticket 7' --of user:ann --contract-id acme.notes@v1 drafts first")]
+#[command(after_help = "Exit codes: 0 if it was deleted, 3 if there was none.\n\n\
+                  Examples:\n  \
+                  pleach state admin delete --who eva --why audit --of user:ann --contract-id acme.notes@v1 drafts a")]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -75,7 +78,8 @@ pub(crate) struct DeleteArgs {
 
 /// Finds out where someone has state: under every contract, in every store
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  pleach state admin find --who olga --why 'ticket 7' --of user:ann")]
+#[command(after_help = "Examples:\n  \
+                  pleach state admin find --who olga --why 'ticket 7' --of user:ann")]
 pub(crate) struct FindArgs {
     #[command(flatten)]
     whole: WholeArgs,
@@ -93,10 +97,11 @@ pub(crate) struct ExportArgs {
 /// Erases someone's whole state, with its history
 #[derive(Args, Debug)]
 #[command(
-    after_help = "It goes on until nothing is left. If it is cut off, run it again: it goes on with what is left. What is\n\
-                  erased cannot be read any more; its bytes leave the disk when the store is cleaned, see\n\
+    after_help = "It goes on until nothing is left. If it is cut off, run it again: it goes on with what is left. What\n\
+                  is erased cannot be read any more; its bytes leave the disk when the store is cleaned, see\n\
                   docs/state.md.\n\n\
-                  Examples:\n  pleach state admin erase --who olga --why 'request of Ann' --of user:ann"
+                  Examples:\n  \
+                  pleach state admin erase --who olga --why 'request of Ann' --of user:ann"
 )]
 pub(crate) struct EraseArgs {
     #[command(flatten)]
@@ -105,7 +110,9 @@ pub(crate) struct EraseArgs {
 
 /// Prints what administrators did, newest first
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  pleach state admin log\n  pleach --json state admin log")]
+#[command(after_help = "Examples:\n  \
+                  pleach state admin log\n  \
+                  pleach --json state admin log")]
 pub(crate) struct LogArgs {}
 
 /// Who acts, and why.
@@ -142,6 +149,7 @@ struct TargetArgs {
     contract_id: ContractId,
 
     /// The store
+    #[arg(id = "state_store", value_name = "STORE")]
     store: String,
 }
 

@@ -18,9 +18,10 @@ use crate::input::ValueArgs;
 /// Prints an entry
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Prints the value; with --json the whole reply. Exit codes: 0 if it was found, 3 if there is none, 4 if\n\
-                  it is of an older version (the old value is printed), 9 if it is damaged.\n\n\
-                  Examples:\n  pleach state get --as user:ann --contract notes.yaml preferences\n  \
+    after_help = "Prints the value; with --json the whole reply. Exit codes: 0 if it was found, 3 if there is none, 4\n\
+                  if it is of an older version (the old value is printed), 9 if it is damaged.\n\n\
+                  Examples:\n  \
+                  pleach state get --as user:ann --contract notes.yaml preferences\n  \
                   pleach --json state get --as device:tv --contract notes.yaml drafts inbox/first"
 )]
 pub(crate) struct GetArgs {
@@ -34,11 +35,12 @@ pub(crate) struct GetArgs {
 /// Writes an entry
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Without --create and --revision, whatever is there is written over. Exit codes: 0 if it was written; 2 if\n\
-                  key or value are against the rules; 3 if --revision expected an entry and there is none; 4 if there\n\
-                  is another one than expected, which is printed.\n\n\
-                  Examples:\n  pleach state put --as user:ann --contract notes.yaml preferences --value '{\"theme\": \"dark\"}'\n  \
-                  pleach state put --as user:ann --contract notes.yaml drafts first --create --ttl 7days < draft.json\n  \
+    after_help = "Without --create and --revision, whatever is there is written over. Exit codes: 0 if it was written;\n\
+                  2 if key or value are against the rules; 3 if --revision expected an entry and there is none; 4 if\n\
+                  there is another one than expected, which is printed.\n\n\
+                  Examples:\n  \
+                  pleach state put --as user:ann --contract notes.yaml preferences --value '{\"theme\": \"dark\"}'\n  \
+                  pleach state put --as user:ann --contract notes.yaml drafts first --create < draft.json\n  \
                   pleach state put --as user:ann --contract notes.yaml drafts first --revision r12 --file draft.json"
 )]
 pub(crate) struct PutArgs {
@@ -72,9 +74,10 @@ pub(crate) struct PutArgs {
 /// Deletes an entry
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 if it was deleted; 3 if there was none; 4 if --revision was given and the entry is not that\n\
-                  one; 9 if it is damaged, which only `pleach state admin delete` deletes.\n\n\
-                  Examples:\n  pleach state delete --as user:ann --contract notes.yaml drafts first\n  \
+    after_help = "Exit codes: 0 if it was deleted; 3 if there was none; 4 if --revision was given and the entry is not\n\
+                  that one; 9 if it is damaged, which only `pleach state admin delete` deletes.\n\n\
+                  Examples:\n  \
+                  pleach state delete --as user:ann --contract notes.yaml drafts first\n  \
                   pleach state delete --as user:ann --contract notes.yaml drafts first --revision r12"
 )]
 pub(crate) struct DeleteArgs {

@@ -10,12 +10,13 @@ use crate::text;
 /// Lists the entries of a map
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Entries come in the byte order of their keys. Pages are live: what is written between two of them moves\n\
-                  what comes after it. With --prefix keys are relative to it; `a/b` lists `a/b/c`, and not `a/bc`.\n\
-                  A bad entry is listed with what is wrong with it, and is no failure. With --json the page is one\n\
-                  object, with the number of all entries and where the next page begins.\n\n\
+    after_help = "Entries come in the byte order of their keys. Pages are live: what is written between two of them\n\
+                  moves what comes after it. With --prefix keys are relative to it; `a/b` lists `a/b/c`, and not\n\
+                  `a/bc`. A bad entry is listed with what is wrong with it, and is no failure. With --json the page is\n\
+                  one object, with the number of all entries and where the next page begins.\n\n\
                   Exit codes: 0 if the page could be read, empty or not; 2 if the offset is past the end.\n\n\
-                  Examples:\n  pleach state list --as user:ann --contract notes.yaml drafts\n  \
+                  Examples:\n  \
+                  pleach state list --as user:ann --contract notes.yaml drafts\n  \
                   pleach state list --as user:ann --contract notes.yaml drafts --prefix inbox --limit 20 --offset 40"
 )]
 pub(crate) struct ListArgs {
@@ -23,6 +24,7 @@ pub(crate) struct ListArgs {
     session: SessionArgs,
 
     /// The store, as the contract names it
+    #[arg(id = "state_store", value_name = "STORE")]
     store: String,
 
     /// Only keys below this path

@@ -18,13 +18,14 @@ use crate::failure::Problem;
 /// The commands on state.
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "A contract declares stores by name: one that holds a value, or a map of values under keys. Every user\n\
-                  and every device has entries of their own in them; --as says whose they are, and stands for the\n\
+    after_help = "A contract declares stores by name: one that holds a value, or a map of values under keys. Every\n\
+                  user and every device has entries of their own in them; --as says whose they are, and stands for the\n\
                   authentication that a server would do. docs/state.md has all of it.\n\n\
-                  Exit codes: 0 if it was done; 2 if the command, key or value is against the rules; 3 if there is\n\
-                  no entry; 4 if there is another entry than expected, or one of an older version that the program\n\
-                  has to migrate; 9 if the entry is damaged. See `pleach help exit-codes` for the others.\n\n\
-                  Examples:\n  pleach state put --as user:ann --contract notes.yaml drafts first --value '{\"title\": \"Dear\"}'\n  \
+                  Exit codes: 0 if it was done; 2 if the command, key or value is against the rules; 3 if there is no\n\
+                  entry; 4 if there is another entry than expected, or one of an older version that the program has to\n\
+                  migrate; 9 if the entry is damaged. See `pleach help exit-codes` for the others.\n\n\
+                  Examples:\n  \
+                  pleach state put --as user:ann --contract notes.yaml drafts first --value '{\"title\": \"Dear\"}'\n  \
                   pleach state get --as user:ann --contract notes.yaml drafts first\n  \
                   pleach state list --as user:ann --contract notes.yaml drafts\n  \
                   pleach state admin find --who olga --why 'ticket 7' --of user:ann"
@@ -69,7 +70,8 @@ struct SessionArgs {
 #[derive(Args, Debug)]
 struct PlaceArgs {
     /// The store, as the contract names it
-    #[arg(value_name = "STORE")]
+    // The global option has the id `store`.
+    #[arg(id = "state_store", value_name = "STORE")]
     store: String,
 
     /// The key, for a map

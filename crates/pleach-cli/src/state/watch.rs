@@ -19,7 +19,8 @@ use crate::wait::{self, Interrupt, Waited};
     after_help = "Nothing of anyone else is ever seen. Ctrl-C ends the watch. A `file:` store belongs to one process:\n\
                   what is shown is what was there before, and what expires meanwhile.\n\n\
                   Exit codes: 0 when it ends; 5 if the changes after --from are no longer kept.\n\n\
-                  Examples:\n  pleach state watch --as user:ann --contract notes.yaml drafts --from latest --idle 1s\n  \
+                  Examples:\n  \
+                  pleach state watch --as user:ann --contract notes.yaml drafts --from latest --idle 1s\n  \
                   pleach --json state watch --as user:ann --contract notes.yaml drafts --prefix inbox --from r12"
 )]
 pub(crate) struct WatchArgs {
@@ -27,6 +28,7 @@ pub(crate) struct WatchArgs {
     session: SessionArgs,
 
     /// The store, as the contract names it
+    #[arg(id = "state_store", value_name = "STORE")]
     store: String,
 
     /// Only keys below this path

@@ -182,6 +182,15 @@ pub(super) async fn erasing_takes_history_along(given: Given) {
     }
 }
 
+pub(super) async fn an_erasure_takes_so_many_at_a_time(given: Given) {
+    super::lists::fill(&given, ERASE_ENTRIES_MAX + 1).await;
+    let (admin, ann) = (operator(&given).await, "user:ann".parse().unwrap());
+    let most = ERASE_ENTRIES_MAX as u64;
+    assert_eq!(admin.erase(&ann).await.unwrap(), Erasure { erased: most, done: false });
+    assert_eq!(given.drafts().count().await.unwrap(), 1);
+    assert_eq!(admin.erase(&ann).await.unwrap(), Erasure { erased: 1, done: true });
+}
+
 pub(super) async fn an_erasure_goes_on_where_it_was_cut_off(given: Given) {
     let things = given.ann().map::<Value>("anything").unwrap();
     for number in 0..1_500 {

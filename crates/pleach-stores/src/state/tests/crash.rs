@@ -42,7 +42,9 @@ fn entries_and_counts_are_exact_after_a_crash() {
 
         copied(&directory.join("store"), &directory.join("copy"));
         let clock = Arc::clone(&given.clock) as Arc<dyn Clock>;
-        let engine = EmbeddedEngine::open_with(directory.join("copy"), Settings::default(), Arc::clone(&clock)).unwrap();
+        let engine =
+            EmbeddedEngine::open_with(directory.join("copy"), Settings::default(), Arc::clone(&clock))
+                .unwrap();
         let state = State::open(Arc::new(engine), clock).await.unwrap();
         let session = state.session("user:ann".parse().unwrap(), &state.contract(&first()).unwrap());
         let drafts = session.map::<Value>("drafts").unwrap();

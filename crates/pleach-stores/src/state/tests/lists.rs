@@ -5,7 +5,7 @@ use super::super::*;
 use super::given::*;
 
 /// Puts `count` drafts of Ann's at once, named by number, past State: as it would have written them.
-async fn fill(given: &Given, count: usize) {
+pub(super) async fn fill(given: &Given, count: usize) {
     let mut headers = Headers::new();
     headers.set("Pleach-Version", "v1").unwrap();
     headers.set("Pleach-Contract", first().digest().as_str()).unwrap();

@@ -108,6 +108,7 @@ on_every_engine! {
         a_principals_whole_state_is_found_and_exported,
         erasing_leaves_nothing_of_one_and_everything_of_others,
         erasing_takes_history_along,
+        an_erasure_takes_so_many_at_a_time,
         an_erasure_goes_on_where_it_was_cut_off;
     model:
         state_agrees_with_a_plain_map;
