@@ -113,6 +113,7 @@ fn steps(metadata: &Metadata) -> Vec<Step> {
         Step::cargo("bench tests", &format!("test --package {BENCH}")),
         // A small run checks every answer of every engine; its figures mean nothing.
         Step::cargo("bench", &format!("run --quiet --package {BENCH} -- --small")),
+        Step::cargo("bench of state", &format!("run --quiet --package {BENCH} -- state --small")),
         Step::cargo("bench on nats", &format!("run --quiet --package {BENCH} -- nats --small")),
         Step::cargo(
             "bench on a cluster",
@@ -206,6 +207,7 @@ mod tests {
             "cargo clippy --package pleach-bench --all-targets -- -D warnings",
             "cargo test --package pleach-bench",
             "cargo run --quiet --package pleach-bench -- --small",
+            "cargo run --quiet --package pleach-bench -- state --small",
             "cargo run --quiet --package pleach-bench -- nats --small",
             "cargo xtask tidy",
         ] {

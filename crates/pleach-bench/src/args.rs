@@ -32,6 +32,8 @@ pub(crate) enum Command {
     },
     /// Measures what contracts cost: building and reading keys
     Contract(ContractArguments),
+    /// Measures what State costs: beside a plain bucket, and as a map grows
+    State(StateArguments),
     /// Measures how the costs of Pleach grow: with keys, buckets, watchers and the size of values
     Scale(ScaleArguments),
     /// Measures Pleach on NATS side by side with the plain key-value client of async-nats, on one server
@@ -143,6 +145,23 @@ pub(crate) struct ContractArguments {
     /// How often each call is made
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = value_parser!(u64).range(10..=1_000_000_000))]
     pub(crate) calls: u64,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StateArguments {
+    /// How many entries the map has, with commas between
+    #[arg(long, value_delimiter = ',', value_name = "N", default_values_t = [1_000, 100_000, 1_000_000],
+          value_parser = value_parser!(u64).range(1_000..=9_999_999))]
+    pub(crate) entries: Vec<u64>,
+    /// How often puts and gets are called
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u64).range(500..=1_000_000_000))]
+    pub(crate) calls: u64,
+    /// Tiny sizes, and everything that is read is checked: to see that it works, not how fast
+    #[arg(long)]
+    pub(crate) small: bool,
+    /// Where the stores go [default: a temporary directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// What the process that is killed writes.

@@ -19,6 +19,7 @@ mod report;
 mod row;
 mod run;
 mod scale;
+mod state;
 mod statistics;
 mod table;
 mod value;
@@ -55,6 +56,7 @@ fn perform(cli: Cli) -> Result<(), Failure> {
         }
         Some(Command::Nats(arguments)) => Ok(nats::run(&arguments)?),
         Some(Command::Contract(arguments)) => Ok(contract::run(&arguments)?),
+        Some(Command::State(arguments)) => Ok(state::run(&arguments)?),
         Some(Command::Scale(arguments)) => Ok(scale::run(&arguments)?),
         Some(Command::Tail(tail)) => Ok(work::reopen::write_tail_and_wait(&tail)?),
     }

@@ -11,6 +11,7 @@ use crate::contract::ContractCommand;
 use crate::credentials::Credentials;
 use crate::demo::DemoArgs;
 use crate::output::{ColorChoice, Form, Output};
+use crate::state::StateCommand;
 
 /// A key-value store that keeps its promises: durable, ordered, revisioned, watched.
 #[derive(Debug, Parser)]
@@ -93,6 +94,9 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     Contract(ContractCommand),
     Demo(DemoArgs),
+    /// Works on the state that contracts keep for users and devices
+    #[command(subcommand, arg_required_else_help = true)]
+    State(StateCommand),
     Status(status::StatusArgs),
     Doctor(doctor::DoctorArgs),
     Verify(verify::VerifyArgs),
@@ -138,6 +142,7 @@ impl Command {
             Self::Consumer(command) => command.run(app).await,
             Self::Contract(command) => command.run(app).await,
             Self::Demo(args) => args.run(app).await,
+            Self::State(command) => command.run(app).await,
             Self::Status(args) => args.run(app).await,
             Self::Doctor(args) => args.run(app).await,
             Self::Verify(args) => args.run(app),

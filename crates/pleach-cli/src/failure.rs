@@ -2,6 +2,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use pleach::state::StateError;
 use pleach::stores::{AuthorityError, KvError, KvWriteError};
 use pleach::{Conflict, EngineError, Error, ErrorKind, InvalidHeader, InvalidName, InvalidUrl, WriteError};
 use serde::Serialize;
@@ -176,6 +177,9 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Optio
         return Some((error.kind(), Some(error.help().into())));
     }
     if let Some(error) = error.downcast_ref::<KvWriteError>() {
+        return Some((error.kind(), Some(error.help().into())));
+    }
+    if let Some(error) = error.downcast_ref::<StateError>() {
         return Some((error.kind(), Some(error.help().into())));
     }
     if let Some(error) = error.downcast_ref::<InvalidName>() {

@@ -27,6 +27,11 @@ pub(crate) struct ValueArgs {
 }
 
 impl ValueArgs {
+    /// A value that is given, in a file, or else on stdin.
+    pub(crate) fn new(value: Option<OsString>, file: Option<PathBuf>) -> Self {
+        Self { value, file }
+    }
+
     /// Reads the value.
     pub(crate) fn read(self, output: &Output) -> anyhow::Result<Bytes> {
         match (self.value, self.file) {

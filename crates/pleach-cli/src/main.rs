@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod record;
 mod size;
+mod state;
 mod stores;
 mod table;
 mod text;

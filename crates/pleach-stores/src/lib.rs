@@ -27,6 +27,7 @@ mod planner;
 mod reconcile;
 mod record;
 mod service;
+pub mod state;
 mod subject;
 mod survey;
 mod system;

@@ -41,6 +41,7 @@
 //! - [`Bucket::cached`] keeps a bucket in memory, for reads that ask nobody;
 //! - [`Store::contracts`] has a contract say what the buckets are and what they take: `plan` shows what a new one would
 //!   do to what is stored, `apply` does it; [`Store::service`] then reads and writes what is in force, with types;
+//! - [`state`] keeps what a contract declares for each of its users and devices;
 //! - [`migrate`] moves buckets to another store while they are in use;
 //! - [`blocking`] is all of it without async; the async form runs on any runtime;
 //! - [`cookbook`] has whole small programs.
@@ -77,6 +78,7 @@ mod options;
 mod origin;
 mod projection;
 mod scan;
+pub mod state;
 #[cfg(feature = "embedded")]
 pub mod status;
 mod store;

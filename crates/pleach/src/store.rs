@@ -261,6 +261,10 @@ impl Store {
         &*self.engine
     }
 
+    pub(crate) fn shared_engine(&self) -> Arc<dyn Engine> {
+        Arc::<Guarded>::clone(&self.engine)
+    }
+
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }

@@ -51,7 +51,7 @@ fn records(text: &str) -> Result<NonZeroU8, String> {
 }
 
 /// Reads a length of time.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|_| "a time is a number and a unit, such as 500ms, 30s, 5m, 12h or 7days".into())
 }

@@ -16,7 +16,7 @@ mod plan;
 mod report;
 mod restore;
 mod schema;
-mod source;
+pub(crate) mod source;
 mod status;
 mod template;
 

@@ -10,17 +10,17 @@ use crate::failure::Problem;
 
 /// A contract as it was found in a file or on stdin.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// The file as it was named; `-` is stdin.
-    pub(super) name: String,
-    pub(super) path: PathBuf,
-    pub(super) bytes: Vec<u8>,
-    pub(super) notation: Notation,
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) notation: Notation,
 }
 
 impl Source {
     /// Reads a file, or stdin for `-`.
-    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let bytes = if path == Path::new("-") {
             limited(io::stdin().lock()).context(Problem::invalid("cannot read the contract from stdin"))?
@@ -47,12 +47,12 @@ impl Source {
     }
 
     /// What the contract is, or everything that is wrong with it.
-    pub(super) fn parse(&self) -> Result<Parsed, Problems> {
+    pub(crate) fn parse(&self) -> Result<Parsed, Problems> {
         Contract::parse(&self.bytes, self.notation)
     }
 
     /// A line of it, from 1, if it is one that can be shown.
-    pub(super) fn line(&self, number: usize) -> Option<&str> {
+    pub(crate) fn line(&self, number: usize) -> Option<&str> {
         const SHOWN_CHARS_MAX: usize = 200;
         let line = std::str::from_utf8(&self.bytes).ok()?.lines().nth(number.checked_sub(1)?)?;
         (line.chars().count() <= SHOWN_CHARS_MAX && !line.trim().is_empty()).then_some(line)

@@ -20,6 +20,7 @@ mod output;
 mod processes;
 mod readme;
 mod same;
+mod state;
 mod terminal;
 mod values;
 mod watching;

@@ -1,0 +1,179 @@
+use serde_json::{Value, json};
+
+use crate::given::{Given, given_nothing, json_lines};
+
+const NOTES: &str = "\
+format: pleach.contract.v1
+id: acme.notes@v1
+kind: app
+displayName: Notes
+description: Notes
+schemas:
+  Draft: {type: object, properties: {title: {type: string}}, required: [title]}
+  Any: true
+state:
+  drafts: {kind: map, schema: {schema: Draft}}
+  preferences: {kind: value, schema: {schema: Any}, stateVersion: v1}
+";
+
+fn given_notes() -> Given {
+    let given = given_nothing();
+    given.file("notes.yaml", NOTES);
+    let later =
+        "{kind: value, schema: {schema: Any}, stateVersion: v2, acceptedVersions: {v1: {schema: Any}}}";
+    given.file("later.yaml", NOTES.replace("{kind: value, schema: {schema: Any}, stateVersion: v1}", later));
+    given
+}
+
+/// A command on Ann's state: `get drafts a` and so on; JSON in it has no spaces.
+fn ann(command: &str) -> Vec<String> {
+    as_one("user:ann", "notes.yaml", command)
+}
+
+fn as_one(principal: &str, contract: &str, command: &str) -> Vec<String> {
+    let (verb, rest) = command.split_once(' ').unwrap();
+    let fixed = ["--json", "state", verb, "--as", principal, "--contract", contract];
+    fixed.into_iter().chain(rest.split(' ')).map(str::to_owned).collect()
+}
+
+fn reply(given: &Given, arguments: &[String], code: i32) -> Value {
+    let run = given.run(arguments);
+    assert_eq!(run.code, code, "{arguments:?}: {} {}", run.text(), run.stderr);
+    json_lines(&run.text()).into_iter().next().unwrap_or_default()
+}
+
+#[test]
+fn outcomes_have_the_exit_codes_that_the_help_says() {
+    let given = given_notes();
+    let put = |command: &str, code| reply(&given, &ann(command), code);
+    let created = put("put drafts a --create --value {\"title\":\"one\"}", 0);
+    let revision = created["entry"]["revision"].as_str().unwrap().to_owned();
+    assert_eq!(reply(&given, &ann("get drafts a"), 0), json!({"found": true, "entry": created["entry"]}));
+    assert_eq!(put("put drafts a --create --value {\"title\":\"two\"}", 4)["entry"], created["entry"]);
+    assert_eq!(
+        put(&format!("put drafts b --revision {revision} --value {{\"title\":\"x\"}}"), 3),
+        json!({"applied": false, "found": false})
+    );
+    assert_eq!(
+        put(&format!("put drafts a --revision {revision} --value {{\"title\":\"two\"}}"), 0)["applied"],
+        json!(true)
+    );
+    assert_eq!(
+        reply(&given, &ann(&format!("delete drafts a --revision {revision}")), 4),
+        json!({"deleted": false})
+    );
+    assert_eq!(reply(&given, &ann("delete drafts a"), 0), json!({"deleted": true}));
+    assert_eq!(reply(&given, &ann("delete drafts a"), 3), json!({"deleted": false}));
+    assert_eq!(reply(&given, &ann("get drafts a"), 3), json!({"found": false}));
+}
+
+#[test]
+fn input_against_the_rules_is_refused_and_nothing_is_written() {
+    let given = given_notes();
+    reply(&given, &ann("put drafts steady --value {\"title\":\"x\"}"), 0);
+    for bad in [
+        "get missing a",
+        "get drafts",
+        "get preferences a",
+        "put drafts --value {\"title\":\"x\"}",
+        "put preferences a --value 1",
+        "put drafts a --value {\"title\":1}",
+        "put drafts a --value {",
+        "put drafts a --value {\"title\":\"x\"} --ttl 0s",
+        "put drafts a --value {\"title\":\"x\"} --ttl 11years",
+        "put drafts a --value {\"title\":\"x\"} --revision 12",
+        "list preferences",
+        "list drafts --offset 2",
+        "list drafts --limit 101",
+    ] {
+        let run = given.run(&ann(bad));
+        assert_eq!(run.code, 2, "{bad}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("\"kind\":\"invalid\"") && run.stderr.contains("help"),
+            "{bad}: {}",
+            run.stderr
+        );
+    }
+    let page = reply(&given, &ann("list drafts"), 0);
+    assert_eq!((&page["count"], &page["entries"][0]["key"]), (&json!(1), &json!("steady")));
+    for principal in ["ann", "service:billing", "user:"] {
+        assert_eq!(given.run(&as_one(principal, "notes.yaml", "get drafts a")).code, 2);
+    }
+    assert_eq!(given.run(&as_one("user:ann", "missing.yaml", "get drafts a")).code, 3);
+}
+
+#[test]
+fn principals_see_their_own_and_pages_tell_the_rest() {
+    let given = given_notes();
+    for principal in ["user:ann", "device:ann"] {
+        for key in ["in/a", "in/b", "inn"] {
+            reply(
+                &given,
+                &as_one(
+                    principal,
+                    "notes.yaml",
+                    &format!("put drafts {key} --value {{\"title\":\"{principal}\"}}"),
+                ),
+                0,
+            );
+        }
+    }
+    let page = reply(&given, &ann("list drafts --prefix in --limit 1"), 0);
+    assert_eq!(
+        (&page["count"], &page["nextOffset"], &page["entries"][0]["key"]),
+        (&json!(2), &json!(1), &json!("a"))
+    );
+    assert_eq!(page["entries"][0]["value"]["title"], json!("user:ann"));
+    let run = given.run(&ann("watch drafts --prefix in --from latest --idle 10ms"));
+    let events: Vec<Value> = json_lines(&run.text());
+    let told: Vec<_> =
+        events.iter().map(|event| (event["event"].as_str().unwrap(), event["key"].as_str())).collect();
+    assert_eq!(told, [("put", Some("a")), ("put", Some("b")), ("ready", None)]);
+}
+
+#[test]
+fn an_older_version_is_shown_and_asks_for_migration() {
+    let given = given_notes();
+    let old = reply(&given, &ann("put preferences --value {\"theme\":\"dark\"}"), 0);
+    let seen = reply(&given, &as_one("user:ann", "later.yaml", "get preferences"), 4);
+    assert_eq!((&seen["migrationRequired"], &seen["entry"]), (&json!(true), &old["entry"]));
+    let revision = old["entry"]["revision"].as_str().unwrap();
+    reply(
+        &given,
+        &as_one("user:ann", "later.yaml", &format!("put preferences --revision {revision} --value {{}}")),
+        0,
+    );
+    reply(&given, &as_one("user:ann", "later.yaml", "get preferences"), 0);
+}
+
+#[test]
+fn administrators_find_export_and_erase_and_leave_a_record() {
+    let given = given_notes();
+    for key in ["a", "b"] {
+        reply(&given, &ann(&format!("put drafts {key} --value {{\"title\":\"x\"}}")), 0);
+    }
+    reply(&given, &as_one("user:bob", "notes.yaml", "put drafts a --value {\"title\":\"y\"}"), 0);
+    let admin = |verb: &str, rest: &[&str]| {
+        let fixed =
+            ["--json", "state", "admin", verb, "--who", "olga", "--why", "ticket 7", "--of", "user:ann"];
+        given.ok(&[&fixed[..], rest].concat())
+    };
+    assert_eq!(
+        json_lines(&admin("find", &[])),
+        [json!({"contract": "acme.notes@v1", "store": "drafts", "entries": 2})]
+    );
+    let lines = json_lines(&admin("export", &[]));
+    assert_eq!(lines.iter().map(|line| line["key"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
+    let entry = json_lines(&admin("get", &["--contract-id", "acme.notes@v1", "drafts", "a"]));
+    assert_eq!(entry[0]["value"], json!({"title": "x"}));
+    admin("delete", &["--contract-id", "acme.notes@v1", "drafts", "a"]);
+    assert_eq!(json_lines(&admin("erase", &[])), [json!({"event": "state_erased", "entries": 1})]);
+    reply(&given, &ann("get drafts b"), 3);
+    reply(&given, &as_one("user:bob", "notes.yaml", "get drafts a"), 0);
+    let log = json_lines(&given.ok(&["--json", "state", "admin", "log"]));
+    let acts: Vec<_> = log.iter().map(|record| record["act"].as_str().unwrap()).collect();
+    assert_eq!(acts, ["erase", "delete", "get", "export", "find"]);
+    assert!(log.iter().all(|record| record["who"] == "olga" && record["why"] == "ticket 7"));
+    let nameless = given.run(&["state", "admin", "find", "--who", "", "--why", "x", "--of", "user:ann"]);
+    assert_eq!(nameless.code, 2);
+}

@@ -1,0 +1,205 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pleach_contract::Contract;
+use pleach_embedded::{EmbeddedEngine, Settings};
+use pleach_engine::{
+    Batch, BucketName, Clock, Engine, Expiry, Headers, Key, ManualClock, MemoryEngine, Operation, Revision,
+    Timestamp,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::super::address::Namespace;
+use super::super::*;
+use super::meddler::Meddler;
+
+/// State on an engine, on a clock that stands still.
+pub(super) struct Given {
+    pub(super) engine: Arc<Meddler>,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) state: State,
+    directory: Option<TempDir>,
+}
+
+impl Given {
+    pub(super) fn in_memory() -> Self {
+        let clock = manual();
+        let engine = MemoryEngine::with_clock(Arc::clone(&clock) as Arc<dyn Clock>);
+        Self::on(Arc::new(engine), clock, None)
+    }
+
+    pub(super) fn embedded() -> Self {
+        let (clock, directory) = (manual(), tempfile::tempdir().unwrap());
+        let settings =
+            Settings { segment_bytes: 64 * 1024, memtable_bytes: 64 * 1024, ..Settings::default() };
+        let path = directory.path().join("store");
+        let engine = EmbeddedEngine::open_with(path, settings, Arc::clone(&clock) as Arc<dyn Clock>);
+        Self::on(Arc::new(engine.unwrap()), clock, Some(directory))
+    }
+
+    fn on(engine: Arc<dyn Engine>, clock: Arc<ManualClock>, directory: Option<TempDir>) -> Self {
+        let engine = Arc::new(Meddler::new(engine));
+        let shared = Arc::clone(&engine) as Arc<dyn Engine>;
+        let state = pollster::block_on(State::open(shared, Arc::clone(&clock) as Arc<dyn Clock>)).unwrap();
+        Self { engine, clock, state, directory }
+    }
+
+    /// A session of Ann with the first version of the notes.
+    pub(super) fn ann(&self) -> Session {
+        self.session("user:ann", &first())
+    }
+
+    pub(super) fn session(&self, principal: &str, contract: &Contract) -> Session {
+        self.state.session(principal.parse().unwrap(), &self.state.contract(contract).unwrap())
+    }
+
+    /// Ann's drafts.
+    pub(super) fn drafts(&self) -> MapStore<Value> {
+        self.ann().map("drafts").unwrap()
+    }
+
+    /// Where the store of an embedded engine is, in the directory `store`.
+    pub(super) fn directory(&self) -> PathBuf {
+        self.directory.as_ref().expect("the engine has files").path().to_owned()
+    }
+
+    pub(super) fn bucket(&self) -> BucketName {
+        BucketName::parse(STATE_BUCKET).unwrap()
+    }
+
+    pub(super) fn advance(&self, milliseconds: u64) {
+        self.clock.advance(Duration::from_millis(milliseconds));
+    }
+
+    /// Writes bytes past State, as damage or another program would.
+    pub(super) fn damage(
+        &self,
+        principal: &str,
+        store: &str,
+        key: Option<&str>,
+        value: &str,
+        headers: &[(&str, &str)],
+    ) {
+        let mut all = Headers::new();
+        headers.iter().for_each(|(name, value)| all.set(name, value).unwrap());
+        let key = stored_key(principal, store, key);
+        let put = Operation::put(key, value.to_owned()).with_headers(all);
+        pollster::block_on(self.engine.commit(&self.bucket(), Batch::from(put))).unwrap();
+    }
+
+    /// Writes bytes past State that live for a while, in a store of Ann's.
+    pub(super) fn damage_for(&self, milliseconds: u64, store: &str, key: &str, value: &str) {
+        let expiry = Expiry::After(Duration::from_millis(milliseconds));
+        let put = Operation::put(stored_key("user:ann", store, Some(key)), value.to_owned()).expiring(expiry);
+        pollster::block_on(self.engine.commit(&self.bucket(), Batch::from(put))).unwrap();
+    }
+
+    /// The newest revision, entry or marker, of one of Ann's drafts.
+    pub(super) async fn newest_revision(&self, key: &str) -> Revision {
+        let records =
+            self.engine.history(&self.bucket(), &stored_key("user:ann", "drafts", Some(key))).await.unwrap();
+        records.last().expect("it has records").revision
+    }
+}
+
+pub(super) fn stored_key(principal: &str, store: &str, key: Option<&str>) -> Key {
+    Namespace::new(&principal.parse().unwrap(), &first().id, store).key(key).unwrap()
+}
+
+fn manual() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)))
+}
+
+/// A contract with these state stores, of the lineage `acme.notes@v1` unless told otherwise.
+pub(super) fn contract(id: &str, state: Value) -> Contract {
+    let schemas = json!({
+        "PreferencesV1": {"type": "object", "properties": {"theme": {"type": "string"}}, "required": ["theme"]},
+        "Preferences": {
+            "type": "object",
+            "properties": {"theme": {"type": "string"}, "compact": {"type": "boolean"}},
+            "required": ["theme", "compact"],
+        },
+        "Draft": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]},
+        "Any": true,
+    });
+    let document = json!({
+        "format": "pleach.contract.v1",
+        "id": id,
+        "kind": "app",
+        "displayName": "Notes",
+        "description": "Notes app",
+        "schemas": schemas,
+        "state": state,
+    });
+    match Contract::from_value(&document) {
+        Ok(parsed) => parsed.contract,
+        Err(problems) => panic!("{problems:?}"),
+    }
+}
+
+/// The first version of the notes.
+pub(super) fn first() -> Contract {
+    let preferences =
+        json!({"kind": "value", "schema": {"schema": "PreferencesV1"}, "stateVersion": "preferences.v1"});
+    contract("acme.notes@v1", stores(preferences))
+}
+
+/// The second version, whose preferences have another shape, and which reads the first.
+pub(super) fn second() -> Contract {
+    let preferences = json!({
+        "kind": "value",
+        "schema": {"schema": "Preferences"},
+        "stateVersion": "preferences.v2",
+        "acceptedVersions": {"preferences.v1": {"schema": "PreferencesV1"}},
+    });
+    contract("acme.notes@v1", stores(preferences))
+}
+
+/// A third version, which has forgotten the first.
+pub(super) fn third() -> Contract {
+    let preferences =
+        json!({"kind": "value", "schema": {"schema": "Preferences"}, "stateVersion": "preferences.v2"});
+    contract("acme.notes@v1", stores(preferences))
+}
+
+fn stores(preferences: Value) -> Value {
+    json!({
+        "preferences": preferences,
+        "drafts": {"kind": "map", "schema": {"schema": "Draft"}},
+        "anything": {"kind": "map", "schema": {"schema": "Any"}},
+    })
+}
+
+pub(super) fn draft(title: &str) -> Value {
+    json!({"title": title})
+}
+
+/// What was applied, or a panic.
+pub(super) fn applied<T: std::fmt::Debug>(outcome: Result<PutOutcome<T>, StateError>) -> StateEntry<T> {
+    match outcome {
+        Ok(PutOutcome::Applied(entry)) => entry,
+        other => panic!("it was not applied: {other:?}"),
+    }
+}
+
+pub(super) fn found<T: std::fmt::Debug>(outcome: Result<GetOutcome<T>, StateError>) -> StateEntry<T> {
+    match outcome {
+        Ok(GetOutcome::Found(entry)) => entry,
+        other => panic!("it was not found: {other:?}"),
+    }
+}
+
+/// The keys of a page.
+pub(super) fn keys<T>(page: &StatePage<T>) -> Vec<&str> {
+    page.entries.iter().map(|cell| cell.key().unwrap_or("-")).collect()
+}
+
+pub(super) fn expecting(expect: Expect) -> PutOptions {
+    PutOptions { expect, ttl: None }
+}
+
+pub(super) fn living(milliseconds: u64) -> PutOptions {
+    PutOptions { ttl: Some(Duration::from_millis(milliseconds)), ..PutOptions::default() }
+}

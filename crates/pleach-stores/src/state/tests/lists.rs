@@ -1,0 +1,197 @@
+use pleach_engine::{Batch, Engine, Headers, Operation};
+use serde_json::Value;
+
+use super::super::*;
+use super::given::*;
+
+/// Puts `count` drafts of Ann's at once, named by number, past State: as it would have written them.
+pub(super) async fn fill(given: &Given, count: usize) {
+    let mut headers = Headers::new();
+    headers.set("Pleach-Version", "v1").unwrap();
+    headers.set("Pleach-Contract", first().digest().as_str()).unwrap();
+    let put = |number: usize| {
+        let key = stored_key("user:ann", "drafts", Some(&format!("{number:06}")));
+        Operation::put(key, draft("x").to_string()).with_headers(headers.clone())
+    };
+    for start in (0..count).step_by(1000) {
+        let batch: Batch = (start..count.min(start + 1000)).map(put).collect();
+        given.engine.commit(&given.bucket(), batch).await.unwrap();
+    }
+}
+
+pub(super) async fn a_list_is_in_the_byte_order_of_keys(given: Given) {
+    let drafts = given.drafts();
+    let mut names = vec![
+        "a",
+        "A",
+        "a/b",
+        "a.b",
+        "ab",
+        "a b",
+        "z",
+        "ä",
+        "10",
+        "9",
+        "\u{ffff}",
+        "\u{10000}",
+        "\u{1}",
+        "a\u{0}",
+    ];
+    for name in &names {
+        let _ = applied(drafts.put(name, &draft(name)).await);
+    }
+    names.sort_unstable_by_key(|name| name.as_bytes());
+    let page = drafts.list(ListOptions::first(100)).await.unwrap();
+    assert_eq!(keys(&page), names);
+    for (number, name) in names.iter().enumerate() {
+        let page = drafts.list(ListOptions::first(1).from(number as u64)).await.unwrap();
+        assert_eq!(keys(&page), [*name]);
+    }
+}
+
+pub(super) async fn pages_tell_the_count_and_the_next_offset(given: Given) {
+    fill(&given, 25).await;
+    let drafts = given.drafts();
+    let (mut offset, mut seen) = (Some(0), Vec::new());
+    while let Some(next) = offset {
+        let page = drafts.list(ListOptions::first(10).from(next)).await.unwrap();
+        assert_eq!((page.count, page.offset, page.limit), (25, next, 10));
+        seen.extend(keys(&page).iter().map(|key| (*key).to_owned()));
+        offset = page.next_offset;
+    }
+    let all: Vec<String> = (0..25).map(|number| format!("{number:06}")).collect();
+    assert_eq!(seen, all);
+    let exact = drafts.list(ListOptions::first(5).from(20)).await.unwrap();
+    assert_eq!((exact.entries.len(), exact.next_offset), (5, None));
+    let end = drafts.list(ListOptions::first(5).from(25)).await.unwrap();
+    assert_eq!((end.entries.len(), end.count, end.next_offset), (0, 25, None));
+}
+
+pub(super) async fn a_page_of_nothing_counts(given: Given) {
+    fill(&given, 3).await;
+    let page = given.drafts().list(ListOptions::first(0)).await.unwrap();
+    assert_eq!((page.entries.len(), page.count, page.next_offset), (0, 3, None));
+    assert_eq!(given.drafts().count().await.unwrap(), 3);
+    let empty = given.drafts().prefix("none").unwrap().list(ListOptions::first(10)).await.unwrap();
+    assert_eq!((empty.entries.len(), empty.count, empty.next_offset), (0, 0, None));
+}
+
+pub(super) async fn limits_and_offsets_out_of_range_are_refused(given: Given) {
+    fill(&given, 3).await;
+    let drafts = given.drafts();
+    assert!(drafts.list(ListOptions::first(LIST_LIMIT_MAX)).await.is_ok());
+    for limit in [LIST_LIMIT_MAX + 1, usize::MAX] {
+        let refused = drafts.list(ListOptions::first(limit)).await;
+        assert!(matches!(refused, Err(StateError::LimitTooLarge { max: LIST_LIMIT_MAX, .. })));
+    }
+    for offset in [4, u64::MAX] {
+        for limit in [0, 1, 100] {
+            let refused = drafts.list(ListOptions::first(limit).from(offset)).await;
+            assert!(matches!(refused, Err(StateError::OffsetPastEnd { count: 3, .. })), "{offset} {limit}");
+        }
+    }
+}
+
+pub(super) async fn a_view_has_what_is_below_its_path(given: Given) {
+    let drafts = given.drafts();
+    let names = ["a", "a/b", "a/b/", "a/b/c", "a/b/c/d", "a/b//e", "a/bc", "a/b0", "b/c", "/a/b/c"];
+    for name in names {
+        let _ = applied(drafts.put(name, &draft(name)).await);
+    }
+    for path in ["a/b", "/a//b/", "a/b/"] {
+        let view = drafts.prefix(path).unwrap();
+        let page = view.list(ListOptions::first(10)).await.unwrap();
+        assert_eq!((keys(&page), page.count), (vec!["/e", "c", "c/d"], 3), "{path}");
+        for cell in &page.entries {
+            let Cell::Entry(entry) = cell else { panic!("{cell:?}") };
+            let key = entry.key.as_deref().unwrap();
+            assert_eq!(&found(view.get(key).await), entry, "a key of a view is for that view");
+            assert_eq!(entry.value, draft(&format!("a/b/{key}")));
+        }
+    }
+    for path in ["", "/", "//"] {
+        assert_eq!(drafts.prefix(path).unwrap().count().await.unwrap(), names.len() as u64, "{path}");
+    }
+}
+
+pub(super) async fn views_compose_and_their_keys_are_relative(given: Given) {
+    let drafts = given.drafts();
+    let view = drafts.prefix("inspection").unwrap().prefix("active").unwrap();
+    let put = applied(view.put("open", &draft("one")).await);
+    assert_eq!(put.key.as_deref(), Some("open"));
+    assert_eq!(found(drafts.get("inspection/active/open").await).value, draft("one"));
+    assert_eq!(found(drafts.prefix("inspection/active").unwrap().get("open").await), put);
+    let again = view.put_with("open", &draft("two"), expecting(Expect::Absent)).await.unwrap();
+    assert_eq!(again, PutOutcome::Present(put));
+    assert_eq!(view.delete("open").await.unwrap(), DeleteOutcome::Deleted);
+    assert_eq!(drafts.count().await.unwrap(), 0);
+}
+
+pub(super) async fn a_prefix_has_a_limit(given: Given) {
+    let drafts = given.drafts();
+    let longest = "p".repeat(KEY_BYTES_MAX - 1);
+    let view = drafts.prefix(&longest).unwrap();
+    assert_eq!(view.count().await.unwrap(), 0);
+    for longer in ["p".repeat(KEY_BYTES_MAX), "p/".repeat(300)] {
+        assert!(matches!(drafts.prefix(&longer), Err(StateError::PrefixTooLong { .. })));
+    }
+    assert!(matches!(view.prefix("x"), Err(StateError::PrefixTooLong { .. })));
+    let store = given.ann().store("drafts").unwrap();
+    let refused = store.list(&"p".repeat(KEY_BYTES_MAX + 1), ListOptions::first(1)).await;
+    assert!(matches!(refused, Err(StateError::PrefixTooLong { bytes: 513, limit: KEY_BYTES_MAX })));
+}
+
+pub(super) async fn a_page_reads_no_value_outside_it(given: Given) {
+    const MANY: usize = 12_000;
+    fill(&given, MANY).await;
+    let drafts = given.drafts();
+    for offset in [0, 1, 9_901, 10_000, 11_001, MANY - 100, MANY - 1, MANY] {
+        given.engine.taken();
+        let page = drafts.list(ListOptions::first(100).from(offset as u64)).await.unwrap();
+        let (values, keys_alone) = given.engine.taken();
+        assert_eq!(page.count, MANY as u64);
+        assert_eq!(page.entries.len(), (MANY - offset).min(100));
+        assert_eq!(
+            page.entries.first().and_then(Cell::key).unwrap_or("end"),
+            match offset {
+                MANY => "end".to_owned(),
+                _ => format!("{offset:06}"),
+            }
+        );
+        assert_eq!(values, page.entries.len(), "only the values of the page");
+        let before = if offset == 0 { 0 } else { offset + page.entries.len() };
+        assert_eq!(keys_alone, before, "only the keys up to its end");
+    }
+    given.engine.taken();
+    assert_eq!(drafts.count().await.unwrap(), MANY as u64);
+    assert_eq!(given.engine.taken(), (0, 0), "a count reads no entry");
+}
+
+pub(super) async fn a_get_reads_one_entry_however_many_there_are(given: Given) {
+    fill(&given, 5_000).await;
+    let drafts = given.drafts();
+    given.engine.taken();
+    let entry = found(drafts.get("002500").await);
+    assert_eq!(given.engine.taken(), (1, 0));
+    let _ = applied(drafts.put("002500", &draft("y")).await);
+    assert_eq!(given.engine.taken(), (0, 0));
+    let expect = expecting(Expect::Revision(entry.revision));
+    assert!(matches!(drafts.put_with("002500", &draft("z"), expect).await, Ok(PutOutcome::Present(_))));
+    assert_eq!(given.engine.taken(), (1, 0));
+}
+
+pub(super) async fn counts_are_exact_through_expiry(given: Given) {
+    let drafts: MapStore<Value> = given.drafts();
+    for number in 0..30 {
+        let key = format!("{number:02}");
+        let _ = applied(drafts.put_with(&key, &draft(&key), living(100 + number)).await);
+    }
+    for gone in 0..=30_usize {
+        let page = drafts.list(ListOptions::first(10)).await.unwrap();
+        assert_eq!(page.count, 30 - gone as u64, "not one early, not one late");
+        let offset = page.count / 2;
+        let middle = drafts.list(ListOptions::first(100).from(offset)).await.unwrap();
+        assert_eq!(middle.count - offset, middle.entries.len() as u64);
+        given.advance(if gone == 0 { 100 } else { 1 });
+    }
+}

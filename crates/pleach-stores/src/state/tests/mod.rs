@@ -1,0 +1,115 @@
+//! What `docs/state.md` says, through the library, on the engines of this process.
+
+mod admin;
+mod checks;
+mod crash;
+mod given;
+mod isolation;
+mod lists;
+mod meddler;
+mod migrations;
+mod model;
+mod outcomes;
+mod races;
+mod watches;
+
+/// One list of tests, run on every engine.
+macro_rules! on_every_engine {
+    ($($group:ident: $($name:ident),+;)+) => {
+        mod in_memory {
+            $($(#[test]
+            fn $name() {
+                pollster::block_on(super::$group::$name(super::given::Given::in_memory()));
+            })+)+
+        }
+        mod embedded {
+            $($(#[test]
+            fn $name() {
+                pollster::block_on(super::$group::$name(super::given::Given::embedded()));
+            })+)+
+        }
+    };
+}
+
+on_every_engine! {
+    outcomes:
+        a_put_expecting_nothing_is_applied,
+        a_put_expecting_absence_creates_once,
+        a_put_expecting_a_revision_replaces_that_one,
+        the_revision_of_a_deletion_is_no_entry,
+        the_revision_of_another_key_is_another,
+        a_delete_says_whether_it_deleted,
+        a_value_store_holds_one_value,
+        an_expired_entry_is_absent_for_everyone,
+        a_put_without_a_ttl_clears_the_expiry,
+        an_expired_entry_is_absent_even_if_it_is_bad,
+        entries_survive_a_new_version_of_the_contract,
+        replies_have_the_documented_shape;
+    checks:
+        services_and_strangers_have_no_session,
+        an_undeclared_store_is_refused,
+        the_key_rule_of_each_kind_holds,
+        a_key_of_the_limit_is_taken_and_a_longer_one_refused,
+        a_value_of_the_limit_is_taken_and_a_larger_one_refused,
+        a_value_against_the_schema_is_refused_without_coercion,
+        a_value_must_be_json,
+        checks_come_in_their_order,
+        a_revision_has_one_form,
+        a_ttl_has_a_floor_and_a_ceiling,
+        a_facade_has_the_stores_of_its_contract;
+    migrations:
+        an_older_version_asks_for_migration_everywhere,
+        migrating_is_under_the_revision_that_was_read,
+        a_migration_that_fails_changes_nothing,
+        a_migration_that_lost_the_race_starts_over,
+        a_migrated_entry_expires_when_the_old_one_did,
+        a_dropped_version_is_a_validation_error,
+        a_stored_value_against_its_schema_is_a_validation_error,
+        a_damaged_entry_is_never_deleted_but_can_be_replaced,
+        one_bad_cell_does_not_spoil_the_page;
+    lists:
+        a_list_is_in_the_byte_order_of_keys,
+        pages_tell_the_count_and_the_next_offset,
+        a_page_of_nothing_counts,
+        limits_and_offsets_out_of_range_are_refused,
+        a_view_has_what_is_below_its_path,
+        views_compose_and_their_keys_are_relative,
+        a_prefix_has_a_limit,
+        a_page_reads_no_value_outside_it,
+        a_get_reads_one_entry_however_many_there_are,
+        counts_are_exact_through_expiry;
+    races:
+        of_two_creators_one_wins_and_the_other_sees_its_entry,
+        a_create_that_lost_to_an_entry_now_gone_is_applied,
+        an_update_that_lost_to_a_delete_finds_nothing,
+        an_update_that_lost_to_a_writer_sees_its_entry,
+        an_update_that_lost_to_expiry_finds_nothing,
+        a_delete_that_lost_to_a_delete_says_so,
+        a_delete_without_a_condition_deletes_what_is_there_now,
+        a_page_that_changes_while_it_is_read_is_of_one_moment,
+        concurrent_increments_lose_nothing,
+        counts_are_right_whatever_happens_meanwhile;
+    isolation:
+        principals_with_hostile_ids_share_nothing,
+        hostile_keys_are_keys_like_others,
+        contracts_and_stores_share_nothing;
+    watches:
+        a_watch_sees_its_own_store_only,
+        a_watch_begins_with_what_is_there,
+        a_watch_goes_on_after_a_revision,
+        a_view_watches_what_is_below_it,
+        expiry_is_seen_by_a_watch;
+    admin:
+        an_act_needs_a_name_and_a_reason,
+        every_act_is_recorded_before_it_is_done,
+        an_act_that_failed_is_recorded_without_an_outcome,
+        a_target_is_one_store,
+        an_administrator_looks_at_and_deletes_damaged_entries,
+        a_principals_whole_state_is_found_and_exported,
+        erasing_leaves_nothing_of_one_and_everything_of_others,
+        erasing_takes_history_along,
+        an_erasure_takes_so_many_at_a_time,
+        an_erasure_goes_on_where_it_was_cut_off;
+    model:
+        state_agrees_with_a_plain_map;
+}

@@ -1,0 +1,166 @@
+use serde_json::json;
+
+use super::super::*;
+use super::given::*;
+
+pub(super) async fn a_put_expecting_nothing_is_applied(given: Given) {
+    let drafts = given.drafts();
+    let first = applied(drafts.put("a", &draft("one")).await);
+    assert_eq!((first.key.as_deref(), &first.value, first.expires_at), (Some("a"), &draft("one"), None));
+    assert_eq!(found(drafts.get("a").await), first, "the reply is the entry as it is read");
+    let second = applied(drafts.put("a", &draft("two")).await);
+    assert_ne!(first.revision, second.revision);
+    assert_eq!(found(drafts.get("a").await), second);
+}
+
+pub(super) async fn a_put_expecting_absence_creates_once(given: Given) {
+    let drafts = given.drafts();
+    let created = applied(drafts.put_with("a", &draft("one"), expecting(Expect::Absent)).await);
+    let again = drafts.put_with("a", &draft("two"), expecting(Expect::Absent)).await.unwrap();
+    assert_eq!(again, PutOutcome::Present(created));
+    assert_eq!(drafts.delete("a").await.unwrap(), DeleteOutcome::Deleted);
+    let _ = applied(drafts.put_with("a", &draft("three"), expecting(Expect::Absent)).await);
+    assert_eq!(found(drafts.get("a").await).value, draft("three"));
+}
+
+pub(super) async fn a_put_expecting_a_revision_replaces_that_one(given: Given) {
+    let drafts = given.drafts();
+    let first = applied(drafts.put("a", &draft("one")).await);
+    let stale = expecting(Expect::Revision(first.revision));
+    let second = applied(drafts.put_with("a", &draft("two"), stale).await);
+    assert_eq!(
+        drafts.put_with("a", &draft("three"), stale).await.unwrap(),
+        PutOutcome::Present(second.clone())
+    );
+    assert_eq!(found(drafts.get("a").await), second, "nothing was written");
+    let _ = drafts.delete("a").await.unwrap();
+    let gone = expecting(Expect::Revision(second.revision));
+    assert_eq!(drafts.put_with("a", &draft("four"), gone).await.unwrap(), PutOutcome::Absent);
+    assert_eq!(drafts.put_with("never", &draft("four"), gone).await.unwrap(), PutOutcome::Absent);
+    assert_eq!(drafts.count().await.unwrap(), 0);
+}
+
+pub(super) async fn the_revision_of_a_deletion_is_no_entry(given: Given) {
+    let drafts = given.drafts();
+    let _ = applied(drafts.put("a", &draft("one")).await);
+    let _ = drafts.delete("a").await.unwrap();
+    let marker = given.newest_revision("a").await;
+    let revision: StateRevision = format!("r{marker}").parse().unwrap();
+    let outcome = drafts.put_with("a", &draft("two"), expecting(Expect::Revision(revision))).await.unwrap();
+    assert_eq!(outcome, PutOutcome::Absent);
+    let options = DeleteOptions { expect: Some(revision) };
+    assert_eq!(drafts.delete_with("a", options).await.unwrap(), DeleteOutcome::NotDeleted);
+}
+
+pub(super) async fn the_revision_of_another_key_is_another(given: Given) {
+    let drafts = given.drafts();
+    let other = applied(drafts.put("b", &draft("b")).await);
+    let mine = applied(drafts.put("a", &draft("a")).await);
+    let outcome =
+        drafts.put_with("a", &draft("x"), expecting(Expect::Revision(other.revision))).await.unwrap();
+    assert_eq!(outcome, PutOutcome::Present(mine));
+}
+
+pub(super) async fn a_delete_says_whether_it_deleted(given: Given) {
+    let drafts = given.drafts();
+    assert_eq!(drafts.delete("a").await.unwrap(), DeleteOutcome::NotDeleted);
+    let first = applied(drafts.put("a", &draft("one")).await);
+    let second = applied(drafts.put("a", &draft("two")).await);
+    let expecting = |entry: &StateEntry<_>| DeleteOptions { expect: Some(entry.revision) };
+    assert_eq!(drafts.delete_with("a", expecting(&first)).await.unwrap(), DeleteOutcome::NotDeleted);
+    assert_eq!(found(drafts.get("a").await), second);
+    assert_eq!(drafts.delete_with("a", expecting(&second)).await.unwrap(), DeleteOutcome::Deleted);
+    assert_eq!(drafts.delete_with("a", expecting(&second)).await.unwrap(), DeleteOutcome::NotDeleted);
+    assert_eq!(drafts.get("a").await.unwrap(), GetOutcome::Absent);
+    let _ = applied(drafts.put("a", &draft("three")).await);
+    assert_eq!(drafts.delete("a").await.unwrap(), DeleteOutcome::Deleted);
+    assert_eq!(drafts.delete("a").await.unwrap(), DeleteOutcome::NotDeleted);
+}
+
+pub(super) async fn a_value_store_holds_one_value(given: Given) {
+    let preferences = given.ann().value("preferences").unwrap();
+    assert_eq!(preferences.get().await.unwrap(), GetOutcome::Absent);
+    let first = applied(preferences.put(&json!({"theme": "dark"})).await);
+    assert_eq!(first.key, None);
+    let second = applied(preferences.put(&json!({"theme": "light"})).await);
+    assert_eq!(found(preferences.get().await), second);
+    let stale = expecting(Expect::Revision(first.revision));
+    assert_eq!(
+        preferences.put_with(&json!({"theme": "x"}), stale).await.unwrap(),
+        PutOutcome::Present(second)
+    );
+    assert_eq!(preferences.delete().await.unwrap(), DeleteOutcome::Deleted);
+    assert_eq!(preferences.get().await.unwrap(), GetOutcome::Absent);
+}
+
+pub(super) async fn an_expired_entry_is_absent_for_everyone(given: Given) {
+    let drafts = given.drafts();
+    let entry = applied(drafts.put_with("a", &draft("one"), living(1000)).await);
+    let expires = entry.expires_at.expect("it has a TTL");
+    assert_eq!(expires, entry.updated_at.saturating_add(std::time::Duration::from_secs(1)));
+    given.advance(999);
+    assert_eq!(found(drafts.get("a").await), entry);
+    assert_eq!(drafts.count().await.unwrap(), 1);
+    given.advance(1);
+    assert_eq!(drafts.get("a").await.unwrap(), GetOutcome::Absent);
+    let page = drafts.list(ListOptions::first(10)).await.unwrap();
+    assert_eq!((page.entries.len(), page.count), (0, 0));
+    assert_eq!(drafts.delete("a").await.unwrap(), DeleteOutcome::NotDeleted);
+    let old = expecting(Expect::Revision(entry.revision));
+    assert_eq!(drafts.put_with("a", &draft("x"), old).await.unwrap(), PutOutcome::Absent);
+    let _ = applied(drafts.put_with("a", &draft("two"), expecting(Expect::Absent)).await);
+}
+
+pub(super) async fn a_put_without_a_ttl_clears_the_expiry(given: Given) {
+    let drafts = given.drafts();
+    let _ = applied(drafts.put_with("a", &draft("one"), living(1000)).await);
+    let stays = applied(drafts.put("a", &draft("two")).await);
+    assert_eq!(stays.expires_at, None);
+    let _ = applied(drafts.put_with("b", &draft("one"), living(1000)).await);
+    given.advance(600);
+    let _ = applied(drafts.put_with("b", &draft("two"), living(1000)).await);
+    given.advance(600);
+    assert_eq!(found(drafts.get("b").await).value, draft("two"), "renewed");
+    given.advance(1_000_000);
+    assert_eq!(found(drafts.get("a").await), stays);
+    assert_eq!(drafts.get("b").await.unwrap(), GetOutcome::Absent);
+}
+
+pub(super) async fn an_expired_entry_is_absent_even_if_it_is_bad(given: Given) {
+    given.damage_for(1000, "drafts", "a", "no json");
+    let drafts = given.drafts();
+    assert!(matches!(drafts.get("a").await, Err(StateError::Corrupt { .. })));
+    given.advance(1000);
+    assert_eq!(drafts.get("a").await.unwrap(), GetOutcome::Absent);
+    assert_eq!(drafts.delete("a").await.unwrap(), DeleteOutcome::NotDeleted);
+    let _ = applied(drafts.put_with("a", &draft("one"), expecting(Expect::Absent)).await);
+}
+
+pub(super) async fn entries_survive_a_new_version_of_the_contract(given: Given) {
+    let entry = applied(given.drafts().put("a", &draft("one")).await);
+    assert_ne!(first().digest(), second().digest());
+    let later = given.session("user:ann", &second()).map("drafts").unwrap();
+    assert_eq!(found(later.get("a").await), entry);
+}
+
+pub(super) async fn replies_have_the_documented_shape(given: Given) {
+    let store = given.ann().store("drafts").unwrap();
+    assert_eq!(store.get(Some("a")).await.unwrap().to_json(), json!({"found": false}));
+    let put = store.put(Some("a"), draft("one"), living(60_000)).await.unwrap().to_json();
+    let entry = put["entry"].clone();
+    assert_eq!(put["applied"], json!(true));
+    let names: Vec<&String> = entry.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["expiresAt", "key", "revision", "updatedAt", "value"]);
+    assert_eq!(
+        entry["revision"].as_str().unwrap().parse::<StateRevision>().unwrap().to_string(),
+        entry["revision"]
+    );
+    assert_eq!(entry["updatedAt"], json!("2027-01-15T08:00:00.000000Z"));
+    assert_eq!(store.get(Some("a")).await.unwrap().to_json(), json!({"found": true, "entry": entry}));
+    let refused = store.put(Some("a"), draft("two"), expecting(Expect::Absent)).await.unwrap().to_json();
+    assert_eq!(refused, json!({"applied": false, "found": true, "entry": entry}));
+    let page = store.list("", ListOptions::first(1)).await.unwrap().to_json();
+    assert_eq!(page, json!({"entries": [entry], "count": 1, "offset": 0, "limit": 1}));
+    let deleted = store.delete(Some("a"), DeleteOptions::default()).await.unwrap().to_json();
+    assert_eq!(deleted, json!({"deleted": true}));
+}
