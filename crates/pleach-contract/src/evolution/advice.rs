@@ -9,18 +9,24 @@ pub(super) fn reason(finding: &Finding) -> String {
         Effect::Breaks => "what is stored is lost, refused or misread",
     };
     let written = match finding.forward {
-        Effect::Ok => "programs with the old contract accept all that is written from now on",
+        Effect::Ok => None,
         Effect::Unknown => {
-            "whether programs with the old contract accept what is written from now on cannot be told"
+            Some("whether programs with the old contract accept what is written from now on cannot be told")
         }
         Effect::Scan | Effect::Breaks => {
-            "programs with the old contract may refuse or miss what is written from now on"
+            Some("programs with the old contract may refuse or miss what is written from now on")
         }
     };
-    match special(finding) {
-        Some(special) => format!("{special}; {stored}"),
-        None => format!("{stored}; {written}"),
-    }
+    let parts = [special(finding), Some(stored).filter(|_| !says_all(finding)), written];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// Whether what is special about a finding leaves nothing to say about what is stored.
+fn says_all(finding: &Finding) -> bool {
+    matches!(
+        finding.code,
+        Code::HistoryLowered | Code::TtlLowered | Code::SizeLowered | Code::RetentionAdded | Code::RetentionLowered
+    )
 }
 
 /// What the directions alone do not say.
@@ -42,6 +48,10 @@ fn special(finding: &Finding) -> Option<&'static str> {
         Code::KeyNamed | Code::KeyspaceRenamed => "the name is not a part of the keys",
         Code::IndexAdded | Code::CounterAdded => "it is built from what is stored before anyone reads it",
         Code::TtlRaised => "values stay longer than was promised before",
+        Code::HistoryLowered => "older records of a key are trimmed as soon as it is applied",
+        Code::TtlLowered => "values that are older are expired as soon as it is applied",
+        Code::SizeLowered => "values that are larger stay, and cannot be written again",
+        Code::RetentionAdded | Code::RetentionLowered => "what lies further back goes when retention is next kept",
         _ => return None,
     })
 }

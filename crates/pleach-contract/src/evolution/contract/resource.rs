@@ -95,7 +95,7 @@ fn changes<'c>(all: &mut Comparison<'c>, alias: &'c str, old: &'c KvResource, ne
 }
 
 fn history(all: &mut Comparison<'_>, subject: &Subject, path: &str, (old, new): (u64, u64)) {
-    let message = format!("{new} records of a key are kept instead of {old}");
+    let message = format!("the history of a key is {new} long instead of {old}");
     let code = if new < old { FindingCode::HistoryLowered } else { FindingCode::HistoryRaised };
     let finding = Finding::new(code, path, subject.clone(), message);
     if new < old {

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::objects::{entries, names};
+use super::objects::entries;
 use super::walk::{Site, Walk};
 use crate::document::fields::nearest;
 
@@ -21,8 +21,6 @@ pub(super) fn suspected<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>) -> BTreeMa
     if removed.len().max(added.len()) > CANDIDATES_MAX {
         return found;
     }
-    let was_required = names(site.old.keywords().get("required"));
-    let is_required = names(site.new.keywords().get("required"));
     let mut taken: BTreeSet<&str> = BTreeSet::new();
     for (name, schema) in &removed {
         walk.steps.spend(added.len());
@@ -33,10 +31,7 @@ pub(super) fn suspected<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>) -> BTreeMa
         let alike = same.iter().copied().find(|other| is_respelled(name, other));
         let alike = alike.or_else(|| nearest(name, same.iter().copied()));
         let is_only = removed.len() == 1 && added.len() == 1;
-        let only = same
-            .first()
-            .copied()
-            .filter(|other| is_only && was_required.contains(name.as_str()) == is_required.contains(other));
+        let only = same.first().copied().filter(|_| is_only);
         if let Some(other) = alike.or(only) {
             taken.insert(other);
             found.insert(name.as_str(), other);
