@@ -61,7 +61,7 @@ fn a_plan_is_applied_as_it_was_made_or_not_at_all() {
     let given = given_cases();
     given.run(&["contract", "plan", "mended.yaml", "--out", "plan.json"]);
     let plan = std::fs::read_to_string(given.path().join("plan.json")).unwrap();
-    given.file("edited.json", plan.replace("\"verdict\": \"safe\"", "\"verdict\": \"scan\""));
+    given.file("edited.json", plan.replace("\"service\": \"cases\"", "\"service\": \"other\""));
     given.run(&["contract", "apply", "edited.json"]).fails(1, "changed after it was made");
     given.file("broken.json", &plan[..plan.len() / 2]);
     given.run(&["contract", "apply", "broken.json"]).fails(1, "cannot read the plan broken.json");

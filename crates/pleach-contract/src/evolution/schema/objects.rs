@@ -181,9 +181,8 @@ fn required<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>, renamed: &BTreeMap<&'a
     const KEYWORD: &str = "required";
     let (before, after) = (names(site.old.keywords().get(KEYWORD)), names(site.new.keywords().get(KEYWORD)));
     walk.steps.spend(before.len() + after.len());
-    // Of a property that seems renamed, that is told.
-    let is_new = |name: &str| renamed.values().any(|to| *to == name);
-    for name in after.difference(&before).filter(|name| !is_new(name)) {
+    // Also of a property that seems renamed: what is stored has it under its old name only, if at all.
+    for name in after.difference(&before) {
         let message = format!("the property `{name}` must be there from now on");
         walk.tell_of(site, KEYWORD, Types::OBJECT, Change::tightened(FindingCode::RequiredAdded, message));
     }
