@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use pleach::contract::evolution::Verdict;
 use pleach::contract::{Contract, Notation};
 use pleach::stores::{
     ApplyOptions, Contracts, Keyspace, Plan, PlanFinding, PlanOptions, QueryOptions, Read, Service,
@@ -174,8 +175,11 @@ impl<'o> Story<'o> {
             std::thread::yield_now();
         }
         let plan = self.contract_in_force(contracts, MENDED).await?;
-        let (safe, all) = (plan.findings.len() - plan.dangers().count(), plan.findings.len());
-        self.line(format!("its plan has {all} changes, of which {safe} are safe"))?;
+        if let [change] = plan.findings.as_slice()
+            && change.verdict == Verdict::Safe
+        {
+            self.line("its plan has one change, and it is safe")?;
+        }
         let program = store.service(&contract(MENDED)?).await?;
         let cases: Keyspace<Case> = program.kv("cases")?.keyspace("case")?;
         let cases = cases.migrate_lazily(|old, _version| {

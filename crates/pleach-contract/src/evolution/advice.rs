@@ -25,7 +25,11 @@ pub(super) fn reason(finding: &Finding) -> String {
 fn says_all(finding: &Finding) -> bool {
     matches!(
         finding.code,
-        Code::HistoryLowered | Code::TtlLowered | Code::SizeLowered | Code::RetentionAdded | Code::RetentionLowered
+        Code::HistoryLowered
+            | Code::TtlLowered
+            | Code::SizeLowered
+            | Code::RetentionAdded
+            | Code::RetentionLowered
     )
 }
 
@@ -51,7 +55,9 @@ fn special(finding: &Finding) -> Option<&'static str> {
         Code::HistoryLowered => "older records of a key are trimmed as soon as it is applied",
         Code::TtlLowered => "values that are older are expired as soon as it is applied",
         Code::SizeLowered => "values that are larger stay, and cannot be written again",
-        Code::RetentionAdded | Code::RetentionLowered => "what lies further back goes when retention is next kept",
+        Code::RetentionAdded | Code::RetentionLowered => {
+            "what lies further back goes when retention is next kept"
+        }
         _ => return None,
     })
 }
