@@ -30,7 +30,7 @@ impl Shared {
         // A key that was never written has no revision, and revision zero is none: the server would take it for that.
         let hopeless = |operation: &Operation| operation.expect == Expectation::Revision(Revision::ZERO);
         if operations.iter().any(hopeless) {
-            self.judge(bucket, &operations).await?;
+            Box::pin(self.judge(bucket, &operations)).await?;
         }
         let mut guards: Vec<Option<u64>> =
             operations.iter().map(|operation| guard(operation, None)).collect();
@@ -43,9 +43,9 @@ impl Shared {
                 Publication { bucket, settings: &settings, operations, guards: guarded, id: &id, time };
             let last = match self.publish(&publication).await? {
                 Published::Stored(last) => last,
-                Published::StoredBefore => self.find_stored(&publication).await?,
+                Published::StoredBefore => Box::pin(self.find_stored(&publication)).await?,
                 Published::Conflict => {
-                    let judged = self.judge(bucket, operations).await?;
+                    let judged = Box::pin(self.judge(bucket, operations)).await?;
                     let is_in_doubt = judged == guards;
                     guards = judged;
                     if self.clock.elapsed().saturating_sub(started) > self.options.patience {

@@ -36,7 +36,8 @@ impl Shared {
         let known = self.known(name).filter(|bucket| bucket.age(self.clock.elapsed()) < KNOWN_FOR);
         match known {
             Some(bucket) => Ok(bucket),
-            None => self.look(name).await.map(|(bucket, _)| bucket),
+            // What is rarely done is boxed, here and elsewhere: else every call would have to hold room for it.
+            None => Box::pin(self.look(name)).await.map(|(bucket, _)| bucket),
         }
     }
 
@@ -124,7 +125,7 @@ impl Shared {
             };
             let is_silent = matches!(error, ApiError::NoResponders | ApiError::Lost(_));
             if is_silent || error.is(number::STREAM_NOT_FOUND) {
-                self.look(&bucket.name).await?;
+                Box::pin(self.look(&bucket.name)).await?;
             }
             let is_late = self.clock.elapsed().saturating_sub(started) > self.options.patience;
             if is_late || !(is_silent || error.is_temporary()) {

@@ -53,7 +53,7 @@ impl Shared {
                 // What is sent now would wait for the connection, and arrive when nobody expects it any more.
                 _ if !self.api.is_connected() => Err(ApiError::Away),
                 [single] => self.publish_one(publication, single).await,
-                _ => self.publish_batch(publication, attempt).await,
+                _ => Box::pin(self.publish_batch(publication, attempt)).await,
             };
             let error = match result {
                 Ok(revision) => return Ok(Published::Stored(revision)),
@@ -85,7 +85,7 @@ impl Shared {
                 |reason: String| EngineError::UnknownOutcome { bucket: bucket.name.clone(), reason };
             if matches!(error, ApiError::NoResponders) {
                 // It may be gone; then an attempt that was lost is gone with it.
-                self.look(&bucket.name).await.map_err(|reason| match (&lost, reason) {
+                Box::pin(self.look(&bucket.name)).await.map_err(|reason| match (&lost, reason) {
                     (Some(lost), EngineError::Unreachable { .. }) => unknown(lost.clone()),
                     (_, reason) => reason,
                 })?;

@@ -34,7 +34,7 @@ impl Shared {
         let bucket = self.bucket(name).await?;
         let found = match at {
             At::Latest => self.newest(&bucket, key, reads).await?.map(|change| change.entry),
-            At::Revision(revision) => self.read_at(&bucket, key, revision).await?,
+            At::Revision(revision) => Box::pin(self.read_at(&bucket, key, revision)).await?,
         };
         let now = self.clock.now();
         let live = found.filter(|entry| bucket.is_live(entry, now));
@@ -104,15 +104,15 @@ impl Shared {
         let is_alone = settings.replicas == 1 && !settings.is_mirror && reads != Reads::Leader;
         if let (Reads::AtLeast(revision), false) = (reads, settings.is_mirror) {
             // A replica does not know what is in the future of its bucket: it is waited for instead.
-            self.check_reached(bucket, revision).await?;
+            Box::pin(self.check_reached(bucket, revision)).await?;
         }
         let record = match reads {
-            _ if !settings.is_direct => self.newest_at_leader(bucket, key).await?,
+            _ if !settings.is_direct => Box::pin(self.newest_at_leader(bucket, key)).await?,
             Reads::Any => self.newest_anywhere(bucket, key).await?,
             _ if is_alone => self.newest_alone(bucket, key).await?,
-            Reads::OwnWrites => self.newest_since(bucket, key, bucket.seen()).await?,
-            Reads::AtLeast(revision) => self.newest_since(bucket, key, revision.get()).await?,
-            Reads::Leader => self.newest_at_leader(bucket, key).await?,
+            Reads::OwnWrites => Box::pin(self.newest_since(bucket, key, bucket.seen())).await?,
+            Reads::AtLeast(revision) => Box::pin(self.newest_since(bucket, key, revision.get())).await?,
+            Reads::Leader => Box::pin(self.newest_at_leader(bucket, key)).await?,
         };
         let change = record.and_then(|record| record.into_change(&bucket.names));
         if let Some(change) = &change {
@@ -137,7 +137,7 @@ impl Shared {
         if record.as_ref().is_some_and(is_own) {
             return Ok(record);
         }
-        self.newest_at_leader(bucket, key).await
+        Box::pin(self.newest_at_leader(bucket, key)).await
     }
 
     /// From whoever answers first.
@@ -151,7 +151,7 @@ impl Shared {
         // It may have turned out while nobody answered that only the leader does.
         if !bucket.settings().is_direct {
             let asked = json!({ "last_by_subj": bucket.names.subject(key) });
-            return self.api.message(&bucket.names.stream, &asked).await;
+            return Box::pin(self.api.message(&bucket.names.stream, &asked)).await;
         }
         let message = self.api.ask(subject, Bytes::new()).await?;
         match message.status {
