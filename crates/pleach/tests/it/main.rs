@@ -17,6 +17,7 @@ mod nats;
 mod projection;
 mod scan;
 mod spy;
+mod state;
 #[cfg(feature = "embedded")]
 mod status;
 mod store;
@@ -125,6 +126,10 @@ on_every_engine! {
         a_cached_bucket_never_goes_back_while_others_write
         a_dropped_cache_frees_its_watch
         a_cached_bucket_can_be_typed;
+    state:
+        the_outcome_table_holds
+        pages_and_watches_are_ones_own
+        someone_can_be_erased;
 }
 
 /// The same list but for those that need a clock that stands still, revisions that count for the whole store, or values that expire
@@ -214,4 +219,8 @@ on_nats! {
         a_cached_bucket_never_goes_back_while_others_write
         a_dropped_cache_frees_its_watch
         a_cached_bucket_can_be_typed;
+    state:
+        the_outcome_table_holds
+        pages_and_watches_are_ones_own
+        someone_can_be_erased;
 }
