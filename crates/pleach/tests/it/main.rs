@@ -20,6 +20,7 @@ mod nats;
 mod projection;
 mod scan;
 mod spy;
+mod state;
 #[cfg(feature = "embedded")]
 mod status;
 mod store;
@@ -150,4 +151,8 @@ on_every_engine! {
         a_cached_bucket_never_goes_back_while_others_write
         a_dropped_cache_frees_its_watch
         a_cached_bucket_can_be_typed;
+    state:
+        the_outcome_table_holds
+        pages_and_watches_are_ones_own
+        someone_can_be_erased;
 }
