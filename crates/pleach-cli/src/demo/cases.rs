@@ -68,9 +68,9 @@ pub(super) fn first(number: u64) -> CaseV1 {
             1..=9 => Status::Open,
             _ => Status::Closed,
         },
-        assignee: (number % 11 != 0).then(|| pick(&PEOPLE, 5)),
+        assignee: (!number.is_multiple_of(11)).then(|| pick(&PEOPLE, 5)),
         opened_at: format!("2024-{:02}-{:02}T{:02}:00:00Z", number % 12 + 1, number % 28 + 1, number % 24),
-        notes: (number % 97 == 0).then(|| "called again, still waiting; ".repeat(20)),
+        notes: number.is_multiple_of(97).then(|| "called again, still waiting; ".repeat(20)),
     }
 }
 
