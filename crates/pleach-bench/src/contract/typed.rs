@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::nanoseconds;
 use crate::random::mix;
+use crate::statistics::median;
 
 /// A small schema, as most are.
 const CONTRACT: &str = r#"
@@ -99,9 +100,7 @@ impl Subject {
         };
         // Once before, so that both find the same index.
         nanoseconds(KEYS, raw)?;
-        let raw_nanoseconds = nanoseconds(calls, raw)?;
-        let typed_nanoseconds = nanoseconds(calls, typed)?;
-        Ok(Compared { what, raw_nanoseconds, typed_nanoseconds })
+        compare(what, calls, raw, typed)
     }
 
     fn gets(&self, what: &'static str, calls: u64) -> Result<Compared> {
@@ -114,17 +113,35 @@ impl Subject {
         }
         let Read::Current(read) = typed(1)? else { anyhow::bail!("it is of another version") };
         ensure!(read.value == case(mix(1) % KEYS), "another case was put: {read:?}");
-        let raw_nanoseconds = nanoseconds(calls, |number| {
+        let raw = |number: u64| {
             let key = self.key(mix(number))?;
             let entry = block_on(self.engine.read(&self.bucket, &key, At::Latest))?.context("it was put")?;
             Ok(serde_json::from_slice::<Case>(&entry.value)?)
-        })?;
-        Ok(Compared { what, raw_nanoseconds, typed_nanoseconds: nanoseconds(calls, typed)? })
+        };
+        compare(what, calls, raw, typed)
     }
 
     fn key(&self, number: u64) -> Result<Key> {
         Ok(Key::parse(format!("t.acme.case.{:012}", number % KEYS))?)
     }
+}
+
+/// Measures both in turn, so that whatever else goes on meets both alike.
+fn compare<R, T>(
+    what: &'static str,
+    calls: u64,
+    raw: impl Fn(u64) -> Result<R>,
+    typed: impl Fn(u64) -> Result<T>,
+) -> Result<Compared> {
+    const ROUND_CALLS: u64 = 500;
+    let (mut raws, mut typeds) = (Vec::new(), Vec::new());
+    for round in 0..calls.div_ceil(ROUND_CALLS) {
+        let first = round * ROUND_CALLS;
+        raws.push(nanoseconds(ROUND_CALLS, |number| raw(first + number))?);
+        typeds.push(nanoseconds(ROUND_CALLS, |number| typed(first + number))?);
+    }
+    let [raw_nanoseconds, typed_nanoseconds] = [raws, typeds].map(|all| median(&all).unwrap_or_default());
+    Ok(Compared { what, raw_nanoseconds, typed_nanoseconds })
 }
 
 fn case(number: u64) -> Case {
