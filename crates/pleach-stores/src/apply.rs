@@ -9,6 +9,7 @@ use crate::error::AuthorityError;
 use crate::place::{Place, PlaceKind};
 use crate::plan::{Answer, PLAN_FORMAT, Plan, PlanRecord, PlanStatus, Step};
 use crate::record::{Authority, Claim, Decision, Materialised, Owner, OwnerState};
+use crate::stored_state::state_name;
 use crate::survey::{Asked, Watchers};
 use crate::system::{Kept, contract_of, unchanged};
 
@@ -253,6 +254,25 @@ impl Contracts {
             };
             self.look_at(plan, contract, &place).await?;
         }
+        self.look_at_state(plan, contract).await
+    }
+
+    /// The same for what users and devices have stored since.
+    async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
+        let since = plan.scans.iter().filter(|(name, _)| name.starts_with(&state_name("")));
+        let since = since.map(|(_, scanned)| scanned.revision).min().unwrap_or(Revision::ZERO);
+        let watchers = Watchers::default();
+        for (store, scanned, asked) in self.survey_state(contract, &plan.findings, since, &watchers).await? {
+            let found = asked.into_iter().find(|asked| depends(plan, asked) && asked.answer.count > 0);
+            if let Some(Asked { answer: Answer { count, samples, .. }, .. }) = found {
+                let bucket = BucketName::parse(&scanned.bucket).map_err(|source| AuthorityError::Name {
+                    service: plan.service.clone(),
+                    alias: store,
+                    source,
+                })?;
+                return Err(AuthorityError::Violators { bucket, count, samples });
+            }
+        }
         Ok(())
     }
 
@@ -262,10 +282,7 @@ impl Contracts {
         let about = plan.findings.iter().enumerate();
         let about = about.filter(|(_, finding)| finding.alias() == Some(place.alias.as_str()));
         let asked: Vec<Asked> = about.filter_map(|(index, finding)| Asked::of(index, finding)).collect();
-        let depends = |asked: &Asked| {
-            let finding = &plan.findings[asked.finding];
-            finding.declared == Verdict::Scan && finding.verdict == Verdict::Safe
-        };
+        let depends = |asked: &Asked| depends(plan, asked);
         let (Some(scanned), true) = (plan.scans.get(&place.alias), asked.iter().any(depends)) else {
             return Ok(());
         };
@@ -442,4 +459,10 @@ fn is_in_force(plan: &Plan, authority: &Authority) -> bool {
 /// Whether the bucket of a step is bound already.
 fn is_bound(step: &Step) -> bool {
     matches!(step, Step::Keep { .. } | Step::Configure { .. })
+}
+
+/// Whether a finding is safe only because there was nothing stored that stood against it.
+fn depends(plan: &Plan, asked: &Asked) -> bool {
+    let finding = &plan.findings[asked.finding];
+    finding.declared == Verdict::Scan && finding.verdict == Verdict::Safe
 }

@@ -80,24 +80,17 @@ impl CompiledResource {
     pub fn of(contract: &Contract, alias: &str, validators: &Validators) -> Result<Option<Self>, Problems> {
         let Some(resource) = contract.resources.kv.get(alias) else { return Ok(None) };
         let schemas = validators.of(contract)?;
-        let versions = |current: &str,
-                        reference: &SchemaReference,
-                        accepted: &BTreeMap<String, SchemaReference>| {
-            let current = std::iter::once((current.to_owned(), reference.clone()));
-            let accepted = accepted.iter().map(|(version, reference)| (version.clone(), reference.clone()));
-            let all = current.chain(accepted);
-            all.filter_map(|(version, reference)| {
-                Some((version, Arc::clone(schemas.get(&reference.schema)?)))
-            })
-            .collect::<BTreeMap<_, _>>()
-        };
         let mut keyspaces: Vec<CompiledKeyspace> = Vec::new();
         for (name, keyspace) in &resource.keyspaces {
             keyspaces.push(CompiledKeyspace {
                 name: Some(name.clone()),
                 grammar: Grammar::parse(&keyspace.key).ok(),
                 version: keyspace.version.clone(),
-                schemas: versions(&keyspace.version, &keyspace.schema, &keyspace.accepted_versions),
+                schemas: versions(
+                    &schemas,
+                    (&keyspace.version, &keyspace.schema),
+                    &keyspace.accepted_versions,
+                ),
                 ttl: (keyspace.ttl_ms != resource.ttl_ms && keyspace.ttl_ms > 0)
                     .then(|| Duration::from_millis(keyspace.ttl_ms)),
             });
@@ -107,11 +100,34 @@ impl CompiledResource {
                 name: None,
                 grammar: None,
                 version: resource.version.clone(),
-                schemas: versions(&resource.version, &resource.schema, &resource.accepted_versions),
+                schemas: versions(
+                    &schemas,
+                    (&resource.version, &resource.schema),
+                    &resource.accepted_versions,
+                ),
                 ttl: None,
             });
         }
         Ok(Some(Self { alias: alias.to_owned(), digest: contract.digest(), keyspaces, kept: kept(resource) }))
+    }
+
+    /// Compiles a state store as if it were a resource without keyspaces, for whoever looks at what is stored.
+    pub(crate) fn of_state(
+        contract: &Contract,
+        name: &str,
+        validators: &Validators,
+    ) -> Result<Option<Self>, Problems> {
+        let Some(store) = contract.state.get(name) else { return Ok(None) };
+        let schemas = validators.of(contract)?;
+        let entries = CompiledKeyspace {
+            name: None,
+            grammar: None,
+            version: store.state_version.clone(),
+            schemas: versions(&schemas, (&store.state_version, &store.schema), &store.accepted_versions),
+            ttl: None,
+        };
+        let (alias, digest) = (name.to_owned(), contract.digest());
+        Ok(Some(Self { alias, digest, keyspaces: vec![entries], kept: Vec::new() }))
     }
 
     /// Its alias in the contract.
@@ -209,6 +225,19 @@ impl CompiledKeyspace {
     fn has(&self, key: &Key) -> bool {
         self.grammar.as_ref().is_none_or(|grammar| grammar.has(key.as_str()))
     }
+}
+
+/// The schemas of the current version and of all accepted ones, by version.
+fn versions(
+    schemas: &BTreeMap<String, Arc<CompiledSchema>>,
+    (current, reference): (&String, &SchemaReference),
+    accepted: &BTreeMap<String, SchemaReference>,
+) -> BTreeMap<String, Arc<CompiledSchema>> {
+    let all = std::iter::once((current, reference)).chain(accepted);
+    all.filter_map(|(version, reference)| {
+        Some((version.clone(), Arc::clone(schemas.get(&reference.schema)?)))
+    })
+    .collect()
 }
 
 fn kept(resource: &KvResource) -> Vec<(String, Grammar)> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pleach_contract::{Contract, Digest, Validators};
+use pleach_contract::{Contract, Digest, Problems, Validators};
 use pleach_engine::{
     At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
     ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery,
@@ -290,10 +290,16 @@ impl Shared {
         alias: &str,
     ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
         let compiled = CompiledResource::of(contract, alias, &self.validators);
-        // It was checked when it was read, so this takes a bug.
-        let bug =
-            |problems| EngineError::Bug { what: format!("a checked contract has problems: {problems}") };
-        Ok(compiled.map_err(bug)?.map(Arc::new))
+        Ok(compiled.map_err(no_problems)?.map(Arc::new))
+    }
+
+    pub(crate) fn compiled_state(
+        &self,
+        contract: &Contract,
+        store: &str,
+    ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
+        let compiled = CompiledResource::of_state(contract, store, &self.validators);
+        Ok(compiled.map_err(no_problems)?.map(Arc::new))
     }
 
     fn known(&self) -> Option<Arc<Guards>> {
@@ -478,4 +484,9 @@ impl Engine for Guarded {
     async fn close(&self) -> Result<(), EngineError> {
         self.shared.inner.close().await
     }
+}
+
+/// A contract was checked when it was read, so this takes a bug.
+fn no_problems(problems: Problems) -> EngineError {
+    EngineError::Bug { what: format!("a checked contract has problems: {problems}") }
 }

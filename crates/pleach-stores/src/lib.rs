@@ -28,6 +28,7 @@ mod reconcile;
 mod record;
 mod service;
 pub mod state;
+mod stored_state;
 mod subject;
 mod survey;
 mod system;

@@ -349,7 +349,10 @@ impl PlanFinding {
     /// Whether it can matter. What is different from an older contract than the last has been accepted before: only
     /// values that are still as that one had them can stand against it.
     pub(crate) fn may_matter(&self) -> bool {
-        let is_of_version = matches!(&self.subject, Subject::Kv { version: Some(_), .. });
+        let is_of_version = matches!(
+            &self.subject,
+            Subject::Kv { version: Some(_), .. } | Subject::State { version: Some(_), .. }
+        );
         self.against.is_none()
             || match &self.question {
                 Some(Question::Refused | Question::KeyRefused | Question::Carries { .. }) => true,

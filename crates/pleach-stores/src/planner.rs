@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use pleach_contract::Contract;
 use pleach_contract::evolution::{self, Effect, Question, Subject, Verdict};
-use pleach_engine::{BucketName, Revision};
+use pleach_engine::{BucketName, Revision, Selection};
 
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
@@ -14,7 +14,8 @@ use crate::plan::{
     Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanRecord, PlanStatus, Scanned, Step,
 };
 use crate::record::Authority;
-use crate::survey::{Asked, OnProgress, Survey, Watchers, or_empty};
+use crate::stored_state::state_name;
+use crate::survey::{Asked, OnProgress, Part, Survey, Watchers};
 use crate::system::unchanged;
 
 /// Entries that are checked in a second where nothing has been measured.
@@ -194,7 +195,14 @@ impl Contracts {
                 findings[finding].weigh(answer);
             }
         }
-        // What is asked about data that is nowhere has its answer: there is none. State is not stored yet.
+        for (store, scanned, asked) in self.survey_state(contract, findings, Revision::ZERO, watchers).await?
+        {
+            scans.insert(state_name(&store), scanned);
+            for Asked { finding, answer, .. } in asked {
+                findings[finding].weigh(answer);
+            }
+        }
+        // What is asked about data that is nowhere has its answer: there is none.
         for finding in findings.iter_mut() {
             if finding.question.is_some() && finding.answer.is_none() {
                 finding.weigh(crate::plan::Answer::default());
@@ -225,19 +233,20 @@ impl Contracts {
             None => None,
         };
         let resource = contract.resources.kv.get(&place.alias);
-        let mut survey = Survey {
-            alias: &place.alias,
-            bucket: place.bucket.clone(),
+        let part = Part {
+            name: place.alias.clone(),
             old,
             new: shared.compiled(contract, &place.alias)?,
             resource,
             unstamped: place.unstamped(resource),
-            since,
             asked,
+            scanned: Scanned::default(),
         };
-        let scanned = survey.run(&**shared.system.engine(), shared.clock.now(), watchers).await;
-        let scanned = or_empty(scanned, &place.bucket)?;
-        Ok((scanned, survey.asked))
+        let (bucket, selection) = (place.bucket.clone(), Selection::all());
+        let mut survey = Survey { bucket, selection, since, part_of: |_| None, parts: vec![part] };
+        survey.run(&**shared.system.engine(), shared.clock.now(), watchers).await?;
+        let Part { scanned, asked, .. } = survey.parts.remove(0);
+        Ok((scanned, asked))
     }
 }
 

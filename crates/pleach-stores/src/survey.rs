@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use pleach_contract::KvResource;
 use pleach_contract::evolution::{Question, Subject, Verdict};
-use pleach_engine::{BucketName, Engine, EngineError, Revision, ScanQuery, Timestamp};
+use pleach_engine::{BucketName, Engine, EngineError, Entry, Key, Revision, ScanQuery, Selection, Timestamp};
 
 use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
@@ -42,17 +42,28 @@ pub(crate) struct Watchers {
 
 /// One reading of a bucket, which answers everything that is asked about it.
 pub(crate) struct Survey<'s> {
-    pub(crate) alias: &'s str,
     pub(crate) bucket: BucketName,
+    /// What is read of it.
+    pub(crate) selection: Selection,
+    /// Only entries after this revision.
+    pub(crate) since: Revision,
+    /// Which part an entry belongs to, by name; none is the first.
+    pub(crate) part_of: fn(&Key) -> Option<&str>,
+    pub(crate) parts: Vec<Part<'s>>,
+}
+
+/// The entries of one alias or of one state store, and what is asked about them.
+pub(crate) struct Part<'s> {
+    pub(crate) name: String,
     /// What the entries were written under; none if nobody owned the bucket.
     pub(crate) old: Option<Arc<CompiledResource>>,
     /// What they shall be read under; none if the alias is gone.
     pub(crate) new: Option<Arc<CompiledResource>>,
     pub(crate) resource: Option<&'s KvResource>,
     pub(crate) unstamped: Option<String>,
-    /// Only entries after this revision.
-    pub(crate) since: Revision,
     pub(crate) asked: Vec<Asked>,
+    /// What was found to be there.
+    pub(crate) scanned: Scanned,
 }
 
 /// Something that is asked about the entries of a bucket.
@@ -76,7 +87,8 @@ impl Asked {
     pub(crate) fn of(finding: usize, about: &PlanFinding) -> Option<Self> {
         let (keyspace, version) = match &about.subject {
             Subject::Kv { keyspace, version, .. } => (keyspace.clone(), version.clone()),
-            Subject::Contract | Subject::State { .. } => (None, None),
+            Subject::State { version, .. } => (None, version.clone()),
+            Subject::Contract => (None, None),
         };
         Some(Self {
             finding,
@@ -93,46 +105,67 @@ impl Asked {
 }
 
 impl Survey<'_> {
-    /// Reads the bucket once, on one snapshot.
+    /// Reads the bucket once, on one snapshot. One that is not there holds nothing.
     pub(crate) async fn run(
         &mut self,
         engine: &dyn Engine,
         now: Timestamp,
         watchers: &Watchers,
-    ) -> Result<Scanned, AuthorityError> {
-        let mut scanned = Scanned { bucket: self.bucket.to_string(), ..Scanned::default() };
-        let mut query = ScanQuery { limit: PAGE_ENTRIES, ..ScanQuery::default() };
+    ) -> Result<(), AuthorityError> {
+        for part in &mut self.parts {
+            part.scanned.bucket = self.bucket.to_string();
+        }
+        let selection = self.selection.clone();
+        let mut query = ScanQuery { selection, limit: PAGE_ENTRIES, ..ScanQuery::default() };
         loop {
-            let page = engine.scan(&self.bucket, query.clone()).await?;
-            scanned.revision = page.revision;
+            let page = match engine.scan(&self.bucket, query.clone()).await {
+                Err(EngineError::BucketNotFound { .. }) => return Ok(()),
+                scanned => scanned?,
+            };
             for (index, entry) in page.entries.iter().enumerate() {
                 if index % TURN_ENTRIES == 0 {
                     watchers.may_go_on()?;
                     take_turns().await;
                 }
-                scanned.entries += 1;
-                if entry.revision <= self.since {
-                    continue;
+                let name = (self.part_of)(&entry.key);
+                let part = self.parts.iter_mut().find(|part| name.is_none_or(|name| part.name == name));
+                if let Some(part) = part {
+                    part.look(engine, &self.bucket, entry, (self.since, now)).await?;
                 }
-                let mut looked =
-                    Looked::at(entry, self.old.as_deref(), self.new.as_deref(), self.unstamped.as_deref());
-                scanned.bytes += entry.value.len() as u64;
-                *scanned.versions.entry(looked.stamped().unwrap_or_default().to_owned()).or_default() += 1;
-                if self.asks_for_history() {
-                    looked.records = engine.history(&self.bucket, &entry.key).await?.len() as u64;
-                }
-                ask(&mut self.asked, &looked, self.resource, now);
             }
-            watchers.tell(self.alias, scanned.entries, page.next.is_none());
+            for part in &mut self.parts {
+                part.scanned.revision = page.revision;
+                watchers.tell(&part.name, part.scanned.entries, page.next.is_none());
+            }
             match page.next {
                 Some(next) => query.page = Some(next),
-                None => return Ok(scanned),
+                None => return Ok(()),
             }
         }
     }
+}
 
-    fn asks_for_history(&self) -> bool {
-        self.asked.iter().any(|asked| matches!(asked.question, Question::Deeper { .. }))
+impl Part<'_> {
+    async fn look(
+        &mut self,
+        engine: &dyn Engine,
+        bucket: &BucketName,
+        entry: &Entry,
+        (since, now): (Revision, Timestamp),
+    ) -> Result<(), AuthorityError> {
+        self.scanned.entries += 1;
+        if entry.revision <= since {
+            return Ok(());
+        }
+        let mut looked =
+            Looked::at(entry, self.old.as_deref(), self.new.as_deref(), self.unstamped.as_deref());
+        self.scanned.bytes += entry.value.len() as u64;
+        *self.scanned.versions.entry(looked.stamped().unwrap_or_default().to_owned()).or_default() += 1;
+        if self.asked.iter().any(|asked| matches!(asked.question, Question::Deeper { .. })) {
+            looked.records = engine.history(bucket, &entry.key).await?.len() as u64;
+        }
+        ask(&mut self.asked, &looked, self.resource, now);
+        Ok(())
     }
 }
 
@@ -197,17 +230,4 @@ async fn take_turns() {
         Poll::Pending
     })
     .await;
-}
-
-/// What became of a bucket that is to be read: one that is not there holds nothing.
-pub(crate) fn or_empty(
-    scanned: Result<Scanned, AuthorityError>,
-    bucket: &BucketName,
-) -> Result<Scanned, AuthorityError> {
-    match scanned {
-        Err(AuthorityError::Engine(EngineError::BucketNotFound { .. })) => {
-            Ok(Scanned { bucket: bucket.to_string(), ..Scanned::default() })
-        }
-        other => other,
-    }
 }

@@ -17,6 +17,7 @@ mod kv;
 mod planning;
 mod property;
 mod racing;
+mod stored_state;
 mod watched;
 
 use given::Given;
@@ -99,6 +100,9 @@ on_both_engines! {
         a_bucket_that_was_set_aside_goes_after_its_time
         an_alias_that_returns_takes_its_bucket_back
         values_that_no_longer_fit_are_found_on_return;
+    stored_state:
+        what_users_and_devices_have_stored_weighs_in
+        state_that_fits_is_safe_until_something_else_is_written;
     damage:
         a_damaged_owner_stops_writes_to_its_bucket_only
         a_damaged_authority_is_named
