@@ -1,3 +1,7 @@
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::given::{Given, given_nothing};
@@ -149,4 +153,34 @@ fn the_demonstration_tells_its_story() {
     assert_eq!((&event("done")["current"], &event("done")["lost"]), (&2000.into(), &0.into()));
     let danger = lines.iter().find(|line| line["code"] == "required.added").unwrap();
     assert_eq!((&danger["count"], &danger["of"]), (&2000.into(), &2000.into()));
+}
+
+#[test]
+fn an_apply_that_was_killed_is_finished_by_the_same_command() {
+    let mut unfinished = 0;
+    for delay in (0..40).step_by(4) {
+        let given = given_cases();
+        given.run(&["contract", "plan", "mended.yaml", "--out", "plan.json"]);
+        let mut apply = given.command(&["contract", "apply", "plan.json"]);
+        let mut apply = apply.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(delay));
+        // It may have ended by itself.
+        let _ = apply.kill();
+        let status = apply.wait().unwrap();
+        let again = given.run(&["contract", "apply", "plan.json"]);
+        if status.success() {
+            assert!(again.stderr.contains("is accepted"), "{}", again.stderr);
+        } else if again.code != 0 {
+            // It was killed when all was done, before it could say so.
+            assert!(again.stderr.contains("is accepted"), "{}", again.stderr);
+        } else {
+            unfinished += 1;
+        }
+        let shown = given.json(&["contract", "status", "acme.cases@v1"]);
+        let authority = &shown[0]["authority"];
+        assert_eq!((&authority["version"], &authority["status"]["is"]), (&2.into(), &"current".into()));
+        assert_eq!(given.run(&["contract", "plan", "mended.yaml"]).code, 0);
+        given.ok(&["kv", "get", BUCKET, KEY, "--typed"]);
+    }
+    assert!(unfinished > 0, "none was killed in time");
 }

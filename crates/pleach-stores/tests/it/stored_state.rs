@@ -31,7 +31,8 @@ const NOTES: &str = "acme.notes@v1";
 async fn put(given: &Given, contract: &Contract, who: Principal, key: &str, draft: Value) {
     let state = State::open(Arc::clone(&given.below) as Arc<dyn Engine>, given.clock.clone()).await.unwrap();
     let session = state.session(who, &state.contract(contract).unwrap());
-    let outcome = session.store("drafts").unwrap().put(Some(key), draft, PutOptions::default()).await.unwrap();
+    let outcome =
+        session.store("drafts").unwrap().put(Some(key), draft, PutOptions::default()).await.unwrap();
     assert!(matches!(outcome, PutOutcome::Applied(_)), "{outcome:?}");
 }
 
