@@ -145,6 +145,9 @@ pub(crate) struct ContractArguments {
     /// How often each call is made
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = value_parser!(u64).range(10..=1_000_000_000))]
     pub(crate) calls: u64,
+    /// How many stored values a plan looks at
+    #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = value_parser!(u64).range(100..=100_000_000))]
+    pub(crate) entries: u64,
 }
 
 #[derive(Clone, Debug, Args)]

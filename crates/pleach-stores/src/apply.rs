@@ -53,6 +53,9 @@ impl Contracts {
         plan: &Plan,
         options: &ApplyOptions,
     ) -> Result<Applied, AuthorityError> {
+        if let Some(finished) = self.finished(plan).await? {
+            return Ok(finished);
+        }
         let record = self.checked(plan, options).await?;
         let contract = contract_of(&plan.contract, &plan.target)
             .map_err(|_| AuthorityError::EditedPlan { plan: plan.id.clone() })?;
@@ -77,6 +80,20 @@ impl Contracts {
         let authority = self.shared.system.authority(&plan.lineage).await?;
         let lost = || AuthorityError::UnknownLineage { lineage: plan.lineage.clone() };
         authority.map(|kept| applied(kept.value)).ok_or_else(lost)
+    }
+
+    /// What is in force once a plan was brought to its end that had been accepted, and was interrupted.
+    async fn finished(&self, plan: &Plan) -> Result<Option<Applied>, AuthorityError> {
+        let system = &self.shared.system;
+        let authority = system.authority(&plan.lineage).await?;
+        let unfinished = authority.as_ref().and_then(|kept| kept.value.status.unfinished());
+        let is_known = plan.store == system.store_id().await? && plan.content_id() == plan.id;
+        if !is_known || unfinished.is_none_or(|(id, _)| id != plan.id) {
+            return Ok(None);
+        }
+        self.finish(&plan.lineage).await?;
+        let authority = system.authority(&plan.lineage).await?;
+        Ok(authority.map(|kept| applied(kept.value)))
     }
 
     /// The plan as this store keeps it, if it is the same and may be applied.
@@ -142,6 +159,7 @@ impl Contracts {
         ahead: bool,
     ) -> Result<Vec<Claimed>, AuthorityError> {
         let system = &self.shared.system;
+        let started = self.shared.clock.now();
         let (mut claims, mut guards, mut batch) = (Vec::new(), Vec::new(), Batch::new());
         for step in &plan.steps {
             if matches!(step, Step::SetAside { .. }) || ahead && !is_bound(step) {
@@ -174,7 +192,7 @@ impl Contracts {
             let moved = || self.moved(&plan.lineage, "someone else is applying another plan");
             claimed.push(Claimed {
                 bucket,
-                before: before.map(|kept| kept.value),
+                before: before.map(|kept| kept.value).filter(|before| !before.is_stale(started)),
                 now: now.ok_or_else(moved)?,
             });
         }
@@ -190,20 +208,22 @@ impl Contracts {
         claim: Claim,
     ) -> Result<Owner, AuthorityError> {
         let now = self.shared.clock.now();
-        let was_only_claimed = |owner: &Owner| {
-            owner.digest.is_none() && owner.claim.as_ref().is_none_or(|claim| !claim.holds(now))
-        };
-        let before = before.map(|kept| &kept.value);
+        let before = before.map(|kept| &kept.value).filter(|owner| !owner.is_stale(now));
+        let is_accepted = |owner: &Owner| owner.claim.as_ref().is_some_and(Claim::is_accepted);
         match before {
+            Some(owner) if claim.ahead && is_accepted(owner) => {
+                Err(self
+                    .moved(&plan.lineage, "an apply was interrupted, and has to be brought to its end first"))
+            }
             Some(owner) if owner.lineage == plan.lineage && owner.alias == step.alias() => {
                 Ok(Owner { claim: Some(claim), ..owner.clone() })
             }
-            Some(owner) if !was_only_claimed(owner) => Err(AuthorityError::Taken {
+            Some(owner) => Err(AuthorityError::Taken {
                 bucket: BucketName::parse(step.bucket())?,
                 alias: step.alias().to_owned(),
                 owner: format!("{} as `{}`", owner.lineage, owner.alias),
             }),
-            _ => Ok(Owner {
+            None => Ok(Owner {
                 lineage: plan.lineage.clone(),
                 alias: step.alias().to_owned(),
                 digest: None,
@@ -239,8 +259,8 @@ impl Contracts {
                 Step::Create { .. } if info.is_some() && claim.before.is_none() => {
                     return Err(AuthorityError::InTheWay { bucket: claim.bucket.clone() });
                 }
-                Step::Adopt { .. } if info.is_none() => {
-                    return Err(self.moved(&plan.lineage, "the bucket that was to be adopted is gone"));
+                Step::Adopt { .. } | Step::TakeBack { .. } if info.is_none() => {
+                    return Err(self.moved(&plan.lineage, "the bucket that was to be taken over is gone"));
                 }
                 _ => {}
             }

@@ -165,18 +165,22 @@ impl Contracts {
         Ok((kept.value.plan, status))
     }
 
-    /// The pending plans of all lineages whose ids begin like this.
+    /// The plans of all lineages that can be applied, those that were interrupted included, whose ids begin like this.
     ///
     /// # Errors
     /// A damaged record, or what the engine could not do.
     pub async fn pending(&self, beginning: &str) -> Result<Vec<Plan>, AuthorityError> {
         let now = self.shared.clock.now();
+        let authorities = self.shared.system.authorities().await?;
+        let unfinished: Vec<&str> =
+            authorities.iter().filter_map(|authority| Some(authority.status.unfinished()?.0)).collect();
         let mut found = Vec::new();
         for entry in self.shared.system.entries("plan.").await? {
             // The id is the last token of the key, so others need not be read.
             if entry.key.as_str().rsplit('.').next().is_some_and(|id| id.starts_with(beginning)) {
                 let record: PlanRecord = parsed(&entry)?.value;
-                if record.status(now) == PlanStatus::Pending {
+                if record.status(now) == PlanStatus::Pending || unfinished.contains(&record.plan.id.as_str())
+                {
                     found.push(record.plan);
                 }
             }

@@ -19,6 +19,7 @@ use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
 use crate::glass::Glass;
 use crate::guard::{Claimed, Guard, Rule};
+use crate::naming::is_reserved;
 use crate::record::{Claim, Owner, OwnerState};
 use crate::system::{System, contract_of, parsed};
 
@@ -143,6 +144,15 @@ impl Guarded {
         let Some(glass) = &self.glass else { return Ok(Some(Permit::Guarded(Arc::clone(guard)))) };
         glass.record(&self.shared, bucket, action, keys).await?;
         Ok(Some(Permit::Broken(Arc::clone(guard))))
+    }
+
+    /// Refuses `action` on what the store itself keeps, unless the glass is broken.
+    fn keep(&self, bucket: &BucketName, action: &'static str) -> Result<(), EngineError> {
+        if self.glass.is_some() || !is_reserved(bucket) {
+            return Ok(());
+        }
+        let owner = "the store itself".to_owned();
+        Err(EngineError::ContractOwned { bucket: bucket.clone(), owner, action })
     }
 
     /// Refuses `action` if the bucket is owned, unless the glass is broken.
@@ -376,12 +386,14 @@ impl Engine for Guarded {
         config: BucketConfig,
     ) -> Result<BucketInfo, EngineError> {
         let guards = self.shared.guards().await?;
+        self.keep(bucket, "updated")?;
         self.manage(&guards, bucket, "updated").await?;
         self.shared.inner.update_bucket(bucket, config).await
     }
 
     async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
         let guards = self.shared.guards().await?;
+        self.keep(bucket, "deleted")?;
         self.manage(&guards, bucket, "deleted").await?;
         self.shared.inner.delete_bucket(bucket).await
     }

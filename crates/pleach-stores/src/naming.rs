@@ -1,6 +1,8 @@
 use pleach_contract::ContractId;
 use pleach_engine::{BucketName, InvalidName, Key};
 
+use crate::state::{STATE_BUCKET, STATE_LOG_BUCKET};
+
 /// The bucket in which a store keeps what it knows about contracts. `docs/formats/system.md` describes it.
 pub const SYSTEM_BUCKET: &str = "pleach_system";
 
@@ -30,6 +32,11 @@ pub(crate) fn bucket_name(service: &str, alias: &str) -> Result<BucketName, Inva
 /// The name of the system bucket, checked.
 pub(crate) fn system_bucket() -> BucketName {
     BucketName::parse(SYSTEM_BUCKET).expect("it keeps the rules of names")
+}
+
+/// Whether a bucket holds what the store itself keeps: it is managed by nobody else, and no contract owns it.
+pub(crate) fn is_reserved(bucket: &BucketName) -> bool {
+    [SYSTEM_BUCKET, STATE_BUCKET, STATE_LOG_BUCKET].contains(&bucket.as_str())
 }
 
 /// A key of the system bucket.

@@ -8,7 +8,7 @@ use pleach_engine::{BucketConfig, BucketInfo, BucketName, Capabilities, EngineEr
 use crate::binding::Binding;
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
-use crate::naming::bucket_name;
+use crate::naming::{bucket_name, is_reserved};
 use crate::plan::{Shortfall, Step};
 use crate::record::{Authority, Owner, OwnerState};
 
@@ -90,8 +90,12 @@ impl Contracts {
             };
             places.push(place);
         }
+        let now = self.shared.clock.now();
         for (bucket, kept) in self.shared.system.owners(contract.id.as_str()).await? {
             let alias = &kept.value.alias;
+            if kept.value.is_stale(now) {
+                continue;
+            }
             // One that an unfinished plan has only claimed is left just as well.
             if kept.value.state == OwnerState::Owned && !contract.resources.kv.contains_key(alias) {
                 let binding = Binding { bucket, unstamped_version: None };
@@ -113,7 +117,9 @@ impl Contracts {
 
     async fn place(&self, alias: &str, bucket: BucketName, kind: PlaceKind) -> Result<Place, AuthorityError> {
         let system = &self.shared.system;
+        let now = self.shared.clock.now();
         let owner = system.owner(bucket.as_str()).await?.map(|kept| kept.value);
+        let owner = owner.filter(|owner| !owner.is_stale(now));
         let info = match system.engine().bucket(&bucket).await {
             Ok(info) => Some(info),
             Err(EngineError::BucketNotFound { .. }) => None,
@@ -131,8 +137,21 @@ impl Contracts {
         let place = self.place(alias, bucket.clone(), PlaceKind::Adopted).await?;
         let refused =
             |why| AuthorityError::NotAdopted { alias: alias.to_owned(), bucket: bucket.clone(), why };
-        if bucket == self.shared.system.bucket() {
+        if is_reserved(bucket) {
             return Err(refused("it is the store's own"));
+        }
+        let resource = contract.resources.kv.get(alias);
+        let is_known = |resource: &KvResource| {
+            let mut keyspaces = resource.keyspaces.values();
+            keyspaces.all(|keyspace| {
+                keyspace.version == resource.version
+                    || keyspace.accepted_versions.contains_key(&resource.version)
+            })
+        };
+        if !resource.is_none_or(is_known) {
+            return Err(refused(
+                "a keyspace does not know the resource's version, which its values would have",
+            ));
         }
         if place.info.is_none() {
             return Err(refused("there is no such bucket"));
@@ -167,12 +186,6 @@ impl Contracts {
     /// Refuses a bucket that is someone else's, or being deleted.
     fn free(&self, contract: &Contract, place: &Place) -> Result<(), AuthorityError> {
         let Some(owner) = &place.owner else { return Ok(()) };
-        let now = self.shared.clock.now();
-        let was_only_claimed =
-            owner.digest.is_none() && owner.claim.as_ref().is_none_or(|claim| !claim.holds(now));
-        if was_only_claimed {
-            return Ok(());
-        }
         if !self.is_ours(contract, &place.alias, owner) || owner.state == OwnerState::Going {
             return Err(AuthorityError::Taken {
                 bucket: place.bucket.clone(),

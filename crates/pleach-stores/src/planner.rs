@@ -156,6 +156,10 @@ impl Contracts {
             let aliases = contract.resources.kv.keys();
             findings
                 .extend(aliases.map(|alias| looked_up("plan.more", alias, message, "change less at once")));
+            findings.extend(contract.state.keys().map(|store| PlanFinding {
+                subject: Subject::State { store: store.clone(), version: None },
+                ..looked_up("plan.more", store, message, "change less at once")
+            }));
         }
         Ok(findings)
     }

@@ -157,7 +157,9 @@ impl Contracts {
                 OwnerState::Going => true,
                 OwnerState::Owned | OwnerState::Restored => false,
             };
-            if is_over {
+            // One that a plan is taking back stays.
+            let is_claimed = kept.value.claim.as_ref().is_some_and(|claim| claim.holds(now));
+            if is_over && !is_claimed {
                 self.let_go(&bucket, kept).await?;
                 swept.push(BucketName::parse(bucket)?);
             }

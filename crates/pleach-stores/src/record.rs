@@ -81,6 +81,13 @@ pub struct Owner {
     pub unstamped_version: Option<String>,
 }
 
+impl Owner {
+    /// Whether it is only what is left of a claim that holds no more: the bucket was never made or adopted.
+    pub(crate) fn is_stale(&self, now: Timestamp) -> bool {
+        self.digest.is_none() && self.claim.as_ref().is_none_or(|claim| !claim.holds(now))
+    }
+}
+
 /// A contract that is about to be in force in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

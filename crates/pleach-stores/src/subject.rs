@@ -57,12 +57,18 @@ impl<'e> Looked<'e> {
 
     /// Whether it is in this keyspace and of this version, where one is given.
     pub(crate) fn is_of(&self, keyspace: Option<&str>, version: Option<&str>) -> bool {
-        let in_keyspace = keyspace.is_none_or(|name| match self.keyspace {
-            Some(found) => found.name() == Some(name),
+        let in_keyspace = keyspace.is_none_or(|name| match self.keyspace_name() {
+            Some(found) => found == name,
             // Nobody knows what it belongs to: then everyone shall look at it, but for what the store keeps itself.
             None => !self.is_kept,
         });
         in_keyspace && version.is_none_or(|version| self.version().is_none_or(|found| found == version))
+    }
+
+    /// The keyspace that it was written in, or that it will be in where there were none.
+    fn keyspace_name(&self) -> Option<&str> {
+        let written = self.keyspace.and_then(CompiledKeyspace::name);
+        written.or_else(|| self.new?.keyspace_of(&self.entry.key).ok()?.name())
     }
 
     /// The version that it has; none if nobody can say.

@@ -120,7 +120,8 @@ impl Store {
     ///
     /// ```
     /// use pleach::contract::{Contract, Notation};
-    /// use pleach::{ApplyOptions, PlanOptions, Read, Store};
+    /// use pleach::Store;
+    /// use pleach::stores::{ApplyOptions, PlanOptions, Read};
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]

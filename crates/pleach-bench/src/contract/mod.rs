@@ -2,6 +2,7 @@
 
 mod documents;
 mod keys;
+mod plan;
 mod typed;
 
 use std::hint::black_box;
@@ -43,7 +44,25 @@ pub(crate) fn run(arguments: &ContractArguments) -> Result<()> {
         ]);
     }
     show(&format!("\n{}", rendered(&lines)));
+    show(&format!("\n{}", rendered(&planned(arguments.entries)?)));
     Ok(())
+}
+
+/// What a plan costs, as a table.
+fn planned(entries: u64) -> Result<Vec<Vec<String>>> {
+    let planned = plan::measure(entries)?;
+    let micros = |time: std::time::Duration| format!("{:.0} µs", time.as_secs_f64() * 1e6);
+    let beside = |what: &str, (idle, busy): (std::time::Duration, std::time::Duration)| {
+        let times = busy.as_secs_f64() / idle.as_secs_f64();
+        vec![what.to_owned(), micros(idle), micros(busy), format!("{times:.2}")]
+    };
+    let rate = format!("{:.0}/s", planned.entries_a_second);
+    Ok(vec![
+        ["work", "alone", "beside a plan", "times"].map(str::to_owned).to_vec(),
+        vec!["values that a plan looks at".to_owned(), rate, String::new(), String::new()],
+        beside("get, p99", planned.get_p99),
+        beside("put, p99", planned.put_p99),
+    ])
 }
 
 /// How many nanoseconds a call takes: the median of many short rounds, so that other work on the machine, which

@@ -58,6 +58,10 @@ impl ApplyArgs {
         }
         let options = ApplyOptions { who: self.who.unwrap_or_else(who), acknowledgement: self.acknowledge };
         let Applied { version, digest, .. } = contracts.apply(&plan, options).await?;
+        let swept = contracts.sweep().await?;
+        for bucket in &swept {
+            app.output.note(format_args!("bucket {bucket} was set aside, and its time is over: it is gone"));
+        }
         let object = json!({
             "v": JSON_VERSION, "event": "applied", "id": plan.lineage, "plan": plan.id, "version": version, "digest": digest,
         });

@@ -90,12 +90,21 @@ impl PlanArgs {
             write(&plan, path)?;
         }
         let form = self.format.or_json(&app.output);
-        let report = report(&source, &plan, self.out.as_deref());
+        let report = report(&source, &plan, self.out.as_deref(), self.guard);
         if form == ReportForm::Text {
             scans(&plan, &mut app.output)?;
         }
         print(&[report], "pleach contract plan", form, &mut app.output)?;
-        app.exit.done = if plan.is_nothing() { 0 } else { exit_code(Some(plan.verdict()), false) };
+        let is_unfinished = contracts.status(&contract.id).await?.is_some_and(|status| status.is_unfinished);
+        if is_unfinished {
+            app.output
+                .note("an apply was interrupted: go on with it by the same `pleach contract apply` first");
+        }
+        app.exit.done = match plan.is_nothing() && !is_unfinished {
+            true => 0,
+            false if !plan.shortfalls.is_empty() => 3,
+            false => exit_code(Some(plan.verdict()), false),
+        };
         Ok(())
     }
 }
@@ -133,7 +142,7 @@ fn scans(plan: &Plan, output: &mut Output) -> anyhow::Result<()> {
     output.line("")
 }
 
-fn report<'s>(source: &'s Source, plan: &Plan, out: Option<&Path>) -> Report<'s> {
+fn report<'s>(source: &'s Source, plan: &Plan, out: Option<&Path>, is_guarded: bool) -> Report<'s> {
     let places = Places::of(&source.bytes, source.notation);
     let name = &source.name;
     let shortfalls = plan.shortfalls.iter().map(|shortfall| Remark {
@@ -156,7 +165,7 @@ fn report<'s>(source: &'s Source, plan: &Plan, out: Option<&Path>) -> Report<'s>
     Report {
         source,
         remarks: shortfalls.chain(findings).collect(),
-        summary: Some(summary(plan, out)),
+        summary: Some(summary(plan, out, is_guarded)),
         object,
     }
 }
@@ -188,7 +197,7 @@ fn judged(finding: &PlanFinding) -> Judged<'_> {
 }
 
 /// What it comes to, and what to do next.
-fn summary(plan: &Plan, out: Option<&Path>) -> String {
+fn summary(plan: &Plan, out: Option<&Path>, is_guarded: bool) -> String {
     if plan.is_nothing() {
         return format!("nothing to do: the store is what {} asks for", plan.lineage);
     }
@@ -204,7 +213,10 @@ fn summary(plan: &Plan, out: Option<&Path>) -> String {
     }
     let (from, estimate) = (plan.base.version, time(std::time::Duration::from_millis(plan.estimate_ms)));
     text += &format!("plan {} from version {from}, about {estimate} to apply\n", short(&plan.id));
-    text += "nothing was changed";
+    text += match is_guarded {
+        true => "nothing stored was changed, and writers keep it from now on",
+        false => "nothing was changed",
+    };
     let named = out.map_or_else(|| short(&plan.id).to_owned(), |path| path.display().to_string());
     if !plan.shortfalls.is_empty() {
         text += "; it cannot be applied on this engine";

@@ -237,3 +237,13 @@ pub(crate) async fn stored_values_that_are_no_json_are_counted(given: Given) {
     assert_eq!(answer.count, 2);
     assert!(answer.samples[0].message.contains("not JSON"), "{:?}", answer.samples);
 }
+
+pub(crate) async fn keyspaces_that_are_declared_later_are_looked_at(given: Given) {
+    given.accept(&notes(json!({"type": "object"}))).await;
+    given.put(NOTES, "note.one", "{}").await.unwrap();
+    let keyspaces = json!({"keyspaces": {"note": {"key": "note.{id}"}}});
+    let plan = given.plan(&notes_with(note(), keyspaces)).await;
+    let refused = plan.findings.iter().find(|finding| finding.code == "required.added").unwrap();
+    assert_eq!(refused.answer.as_ref().map(|answer| (answer.count, answer.of)), Some((1, 1)), "{refused:?}");
+    assert_eq!(plan.verdict(), Verdict::Dangerous);
+}

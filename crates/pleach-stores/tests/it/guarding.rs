@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pleach_engine::{Batch, BucketConfig, CommitError, Engine, EngineError, Headers, Key, Operation};
-use pleach_stores::{Envelope, SYSTEM_BUCKET};
+use pleach_stores::{AuthorityError, Envelope, PlanOptions, SYSTEM_BUCKET};
 use serde_json::json;
 
 use crate::Given;
@@ -161,4 +161,18 @@ fn guards_of_another_process_are_noticed_within_a_second() {
         given.clock.advance(pleach_stores::GUARD_AGE_MAX);
         refusal(put(&other, NOTES, "one", "anything").await);
     });
+}
+
+pub(crate) async fn what_the_store_keeps_itself_is_not_managed_by_hand(given: Given) {
+    for bucket in [pleach_stores::state::STATE_BUCKET, pleach_stores::state::STATE_LOG_BUCKET] {
+        given.engine.create_bucket(&name(bucket), Default::default()).await.unwrap();
+        let deleted = given.engine.delete_bucket(&name(bucket)).await;
+        assert!(matches!(deleted, Err(EngineError::ContractOwned { .. })), "{deleted:?}");
+        let updated = given.engine.update_bucket(&name(bucket), Default::default()).await;
+        assert!(matches!(updated, Err(EngineError::ContractOwned { .. })), "{updated:?}");
+        let adopt = [("notes".to_owned(), name(bucket))].into();
+        let planned =
+            given.contracts.plan(&notes(note()), PlanOptions { adopt, ..PlanOptions::default() }).await;
+        assert!(matches!(planned, Err(AuthorityError::NotAdopted { .. })), "{planned:?}");
+    }
 }

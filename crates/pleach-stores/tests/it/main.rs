@@ -56,6 +56,7 @@ on_both_engines! {
         breaking_the_glass_passes_and_is_recorded
         the_glass_is_broken_by_someone_for_a_reason
         a_keyspace_has_its_own_time_to_live
+        what_the_store_keeps_itself_is_not_managed_by_hand
         guards_are_there_after_a_restart;
     planning:
         a_plan_changes_nothing_for_writers
@@ -88,6 +89,7 @@ on_both_engines! {
         an_acknowledged_danger_is_applied_and_kept
         values_of_accepted_versions_stay_readable
         shorter_lives_and_histories_are_counted
+        keyspaces_that_are_declared_later_are_looked_at
         stored_values_that_are_no_json_are_counted;
     adoption:
         an_adopted_bucket_keeps_its_values
@@ -99,6 +101,8 @@ on_both_engines! {
         a_removed_alias_is_set_aside_and_restored
         a_bucket_that_was_set_aside_goes_after_its_time
         an_alias_that_returns_takes_its_bucket_back
+        a_bucket_that_is_being_taken_back_is_not_swept
+        what_is_left_of_an_apply_takes_over_nothing
         values_that_no_longer_fit_are_found_on_return;
     stored_state:
         what_users_and_devices_have_stored_weighs_in
