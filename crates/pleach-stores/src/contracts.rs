@@ -291,7 +291,7 @@ impl Contracts {
         let buckets: BTreeMap<_, _> = owners.into_iter().map(|(bucket, kept)| (bucket, kept.value)).collect();
         let plans = system.plans(&authority.lineage).await?;
         let pending = plans.into_iter().filter(|kept| kept.value.status(now) == PlanStatus::Pending);
-        let mut plans: Vec<PlanSummary> = pending.map(|kept| summary(&kept.value.plan)).collect();
+        let mut plans: Vec<PlanSummary> = pending.map(|kept| PlanSummary::from(&kept.value.plan)).collect();
         plans.sort_by_key(|plan| plan.made);
         let is_claimed =
             |owner: &Owner| owner.claim.as_ref().is_some_and(|claim| !claim.ahead && !claim.is_accepted());
@@ -305,12 +305,14 @@ pub(crate) fn applied(authority: Authority) -> Applied {
     Applied { lineage, version, digest, bindings }
 }
 
-fn summary(plan: &Plan) -> PlanSummary {
-    PlanSummary {
-        id: plan.id.clone(),
-        target: plan.target.clone(),
-        verdict: plan.verdict(),
-        made: plan.made,
-        expires: plan.expires,
+impl From<&Plan> for PlanSummary {
+    fn from(plan: &Plan) -> Self {
+        Self {
+            id: plan.id.clone(),
+            target: plan.target.clone(),
+            verdict: plan.verdict(),
+            made: plan.made,
+            expires: plan.expires,
+        }
     }
 }

@@ -1,6 +1,6 @@
 use clap::Args;
-use pleach::stores::{LineageStatus, Materialised, Owner, OwnerState};
-use serde_json::json;
+use pleach::stores::{Contracts, LineageStatus, Materialised, Owner, OwnerState, Plan, PlanSummary};
+use serde_json::{Value, json};
 
 use super::plan::short;
 use crate::app::App;
@@ -30,23 +30,50 @@ impl StatusArgs {
             },
             None => contracts.lineages().await?,
         };
+        let first = if self.id.is_none() { first_plans(&contracts, &found).await? } else { Vec::new() };
         if app.output.is_json() {
-            return found.iter().try_for_each(|status| app.output.object(&object(status)));
+            found.iter().try_for_each(|status| app.output.object(&object(status)))?;
+            return first.iter().try_for_each(|plan| app.output.object(&first_object(plan)));
         }
-        if found.is_empty() {
+        for plan in &first {
+            let heading = app.output.paint().bold(&plan.lineage);
+            app.output.line(format_args!("{heading}  not in force yet"))?;
+            app.output.line(pending(&plan.into()))?;
+        }
+        if found.is_empty() && first.is_empty() {
             app.output.note("the store keeps no contract yet; begin with `pleach contract plan FILE`");
         }
         found.iter().try_for_each(|status| print(status, &mut app.output))
     }
 }
 
-fn object(status: &LineageStatus) -> serde_json::Value {
-    let plans: Vec<_> = status.plans.iter().map(|plan| {
-        json!({"id": plan.id, "digest": plan.target, "verdict": plan.verdict, "made": plan.made.to_string(),
-            "expires": plan.expires.to_string()})
-    }).collect();
+/// The plans of lineages of which nothing is in force yet.
+async fn first_plans(contracts: &Contracts, found: &[LineageStatus]) -> anyhow::Result<Vec<Plan>> {
+    let mut plans = contracts.pending("").await?;
+    plans.retain(|plan| !found.iter().any(|status| status.authority.lineage == plan.lineage));
+    Ok(plans)
+}
+
+fn object(status: &LineageStatus) -> Value {
+    let plans: Vec<Value> = status.plans.iter().map(plan_object).collect();
     json!({"v": JSON_VERSION, "authority": status.authority, "buckets": status.buckets, "plans": plans,
         "unfinished": status.is_unfinished})
+}
+
+fn first_object(plan: &Plan) -> Value {
+    let authority = json!({"lineage": plan.lineage, "service": plan.service, "version": 0});
+    json!({"v": JSON_VERSION, "authority": authority, "buckets": {}, "plans": [plan_object(&plan.into())],
+        "unfinished": false})
+}
+
+fn plan_object(plan: &PlanSummary) -> Value {
+    json!({"id": plan.id, "digest": plan.target, "verdict": plan.verdict, "made": plan.made.to_string(),
+        "expires": plan.expires.to_string()})
+}
+
+/// A plan that can be applied, in a line.
+fn pending(plan: &PlanSummary) -> String {
+    format!("pending  plan {}, {}, until {}", short(&plan.id), word(plan.verdict), plan.expires)
 }
 
 fn print(status: &LineageStatus, output: &mut Output) -> anyhow::Result<()> {
@@ -63,12 +90,7 @@ fn print(status: &LineageStatus, output: &mut Output) -> anyhow::Result<()> {
     }
     table.write(output)?;
     for plan in &status.plans {
-        output.line(format_args!(
-            "pending  plan {}, {}, until {}",
-            short(&plan.id),
-            word(plan.verdict),
-            plan.expires
-        ))?;
+        output.line(pending(plan))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::app::App;
+use crate::failure::Problem;
 use story::Story;
 
 /// How long a step is left to be read.
@@ -40,8 +41,10 @@ impl DemoArgs {
         let is_kept = self.keep.is_some();
         let name = format!("pleach-demo-{}", std::process::id());
         let directory = self.keep.unwrap_or_else(|| std::env::temp_dir().join(name));
-        std::fs::create_dir(&directory)
-            .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+        std::fs::create_dir(&directory).with_context(|| {
+            let problem = Problem::invalid(format!("cannot make the directory {}", directory.display()));
+            problem.help("name one with --keep that is not there yet, in a directory that can be written to")
+        })?;
         let pause = if self.fast || !app.output.is_terminal() { Duration::ZERO } else { PAUSE };
         let told = Story::new(self.cases, pause, &mut app.output).tell(&directory.join("store")).await;
         if is_kept {

@@ -89,6 +89,24 @@ fn a_pending_plan_is_found_by_the_beginning_of_its_id_and_can_be_rejected() {
 }
 
 #[test]
+fn the_plan_of_a_first_contract_is_pending_too() {
+    let given = given_nothing();
+    given.file("first.yaml", FIRST);
+    given.run(&["contract", "plan", "first.yaml"]);
+    let text = given.ok(&["contract", "status"]);
+    assert!(text.starts_with("acme.cases@v1  not in force yet\npending  plan "), "{text}");
+    let lines = given.json(&["contract", "status"]);
+    assert_eq!(
+        (&lines[0]["authority"]["version"], &lines[0]["plans"][0]["verdict"]),
+        (&0.into(), &"safe".into())
+    );
+    let id = lines[0]["plans"][0]["id"].as_str().unwrap().to_owned();
+    given.ok(&["contract", "apply", &id]);
+    assert!(!given.ok(&["contract", "status"]).contains("not in force yet"));
+    given.run(&["demo", "--keep", "."]).fails(2, "--keep");
+}
+
+#[test]
 fn an_entry_is_shown_as_its_contract_sees_it() {
     let given = given_cases();
     let text = given.ok(&["kv", "get", BUCKET, KEY, "--typed"]);
