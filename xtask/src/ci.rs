@@ -74,7 +74,8 @@ impl Step {
         };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(arguments).current_dir(root);
+        // Every step builds a thing once: keeping what an incremental build needs only fills the disk.
+        command.args(arguments).current_dir(root).env("CARGO_INCREMENTAL", "0");
         if let Some((name, value)) = variable {
             command.env(name, value);
         }
