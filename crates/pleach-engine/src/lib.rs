@@ -38,6 +38,7 @@ mod engine;
 mod entry;
 mod error;
 mod filter;
+mod hand_on;
 mod key;
 mod memory;
 mod page_snapshots;

@@ -58,7 +58,6 @@ fn a_missing_capability_is_a_need_not_met() {
 
 /// An engine that keeps every promise but one.
 mod broken {
-    use std::num::NonZeroU8;
     use std::panic::catch_unwind;
     use std::sync::Arc;
 
@@ -72,104 +71,15 @@ mod broken {
 
     #[async_trait]
     impl Engine for Forgetful {
-        fn capabilities(&self) -> &Capabilities {
-            self.0.capabilities()
-        }
-        async fn create_bucket(
-            &self,
-            bucket: &BucketName,
-            config: BucketConfig,
-        ) -> Result<BucketInfo, EngineError> {
-            self.0.create_bucket(bucket, config).await
-        }
-        async fn update_bucket(
-            &self,
-            bucket: &BucketName,
-            config: BucketConfig,
-        ) -> Result<BucketInfo, EngineError> {
-            self.0.update_bucket(bucket, config).await
-        }
-        async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
-            self.0.delete_bucket(bucket).await
-        }
-        async fn bucket(&self, bucket: &BucketName) -> Result<BucketInfo, EngineError> {
-            self.0.bucket(bucket).await
-        }
-        async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
-            self.0.buckets().await
-        }
         async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
             // Headers are lost.
             let bare = |operation: &Operation| operation.clone().with_headers(Headers::new());
             self.0.commit(bucket, batch.operations().iter().map(bare).collect()).await
         }
-        async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
-            self.0.read(bucket, key, at).await
-        }
-        async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
-            self.0.history(bucket, key).await
-        }
-        async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
-            self.0.scan(bucket, query).await
-        }
-        async fn count(&self, bucket: &BucketName, selection: Selection) -> Result<u64, EngineError> {
-            self.0.count(bucket, selection).await
-        }
-        async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
-            self.0.watch(bucket, query).await
-        }
-        async fn compact_key(
-            &self,
-            bucket: &BucketName,
-            key: &Key,
-            keep: NonZeroU8,
-        ) -> Result<(), EngineError> {
-            self.0.compact_key(bucket, key, keep).await
-        }
-        async fn create_consumer(
-            &self,
-            bucket: &BucketName,
-            consumer: &ConsumerName,
-            start: ConsumerStart,
-        ) -> Result<ConsumerInfo, EngineError> {
-            self.0.create_consumer(bucket, consumer, start).await
-        }
-        async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
-            self.0.consumers(bucket).await
-        }
-        async fn consumer(
-            &self,
-            bucket: &BucketName,
-            consumer: &ConsumerName,
-        ) -> Result<ConsumerInfo, EngineError> {
-            self.0.consumer(bucket, consumer).await
-        }
-        async fn acknowledge(
-            &self,
-            bucket: &BucketName,
-            consumer: &ConsumerName,
-            revision: Revision,
-        ) -> Result<(), EngineError> {
-            self.0.acknowledge(bucket, consumer, revision).await
-        }
-        async fn reset_consumer(
-            &self,
-            bucket: &BucketName,
-            consumer: &ConsumerName,
-            start: ConsumerStart,
-        ) -> Result<ConsumerInfo, EngineError> {
-            self.0.reset_consumer(bucket, consumer, start).await
-        }
-        async fn delete_consumer(
-            &self,
-            bucket: &BucketName,
-            consumer: &ConsumerName,
-        ) -> Result<(), EngineError> {
-            self.0.delete_consumer(bucket, consumer).await
-        }
-        async fn close(&self) -> Result<(), EngineError> {
-            self.0.close().await
-        }
+
+        hand_on!([0] capabilities create_bucket update_bucket delete_bucket bucket buckets read history scan);
+        hand_on!([0] count watch compact_key create_consumer consumers consumer acknowledge reset_consumer);
+        hand_on!([0] delete_consumer close);
     }
 
     async fn open() -> Subject {

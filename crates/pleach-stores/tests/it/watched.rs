@@ -1,14 +1,11 @@
 use std::collections::BTreeMap;
-use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, ConsumerInfo,
-    ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection,
-    WatchQuery, WatchStream,
+    Batch, BucketName, Capabilities, CommitError, Committed, Engine, EngineError, Page, ScanQuery, hand_on,
 };
 use tokio::sync::Notify;
 
@@ -132,34 +129,6 @@ impl Engine for Watched {
         &self.capabilities
     }
 
-    async fn create_bucket(
-        &self,
-        bucket: &BucketName,
-        config: BucketConfig,
-    ) -> Result<BucketInfo, EngineError> {
-        self.pass(self.engine.create_bucket(bucket, config)).await
-    }
-
-    async fn update_bucket(
-        &self,
-        bucket: &BucketName,
-        config: BucketConfig,
-    ) -> Result<BucketInfo, EngineError> {
-        self.pass(self.engine.update_bucket(bucket, config)).await
-    }
-
-    async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
-        self.pass(self.engine.delete_bucket(bucket)).await
-    }
-
-    async fn bucket(&self, bucket: &BucketName) -> Result<BucketInfo, EngineError> {
-        self.pass(self.engine.bucket(bucket)).await
-    }
-
-    async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
-        self.pass(self.engine.buckets()).await
-    }
-
     async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
         let gate = self.gate.lock().unwrap().take_if(|(name, _)| name == bucket);
         if let Some((_, gate)) = gate {
@@ -167,14 +136,6 @@ impl Engine for Watched {
             gate.open.notified().await;
         }
         self.pass(self.engine.commit(bucket, batch)).await
-    }
-
-    async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
-        self.pass(self.engine.read(bucket, key, at)).await
-    }
-
-    async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
-        self.pass(self.engine.history(bucket, key)).await
     }
 
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
@@ -188,62 +149,7 @@ impl Engine for Watched {
         self.pass(self.engine.scan(bucket, query)).await
     }
 
-    async fn count(&self, bucket: &BucketName, selection: Selection) -> Result<u64, EngineError> {
-        self.pass(self.engine.count(bucket, selection)).await
-    }
-
-    async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
-        self.pass(self.engine.watch(bucket, query)).await
-    }
-
-    async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
-        self.pass(self.engine.compact_key(bucket, key, keep)).await
-    }
-
-    async fn create_consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        start: ConsumerStart,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.engine.create_consumer(bucket, consumer, start).await
-    }
-
-    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
-        self.engine.consumers(bucket).await
-    }
-
-    async fn consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.engine.consumer(bucket, consumer).await
-    }
-
-    async fn acknowledge(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        revision: Revision,
-    ) -> Result<(), EngineError> {
-        self.engine.acknowledge(bucket, consumer, revision).await
-    }
-
-    async fn reset_consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        start: ConsumerStart,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.engine.reset_consumer(bucket, consumer, start).await
-    }
-
-    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
-        self.engine.delete_consumer(bucket, consumer).await
-    }
-
-    async fn close(&self) -> Result<(), EngineError> {
-        self.engine.close().await
-    }
+    hand_on!([engine] through pass: create_bucket update_bucket delete_bucket bucket buckets read history count);
+    hand_on!([engine] through pass: watch compact_key);
+    hand_on!([engine] create_consumer consumers consumer acknowledge reset_consumer delete_consumer close);
 }

@@ -1,15 +1,10 @@
-use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures_util::stream::StreamExt;
-use pleach::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, ConsumerInfo,
-    ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection,
-    WatchQuery,
-};
-use pleach_engine::{MemoryEngine, WatchStream};
+use pleach::{BucketName, Engine, EngineError, WatchQuery};
+use pleach_engine::{MemoryEngine, WatchStream, hand_on};
 
 /// What a crash can come between: the beginning and the end of every call, and the events of watches.
 #[derive(Debug)]
@@ -63,112 +58,14 @@ impl Frail {
 
 #[async_trait]
 impl Engine for Frail {
-    fn capabilities(&self) -> &Capabilities {
-        self.engine.capabilities()
-    }
-
-    async fn create_bucket(
-        &self,
-        bucket: &BucketName,
-        config: BucketConfig,
-    ) -> Result<BucketInfo, EngineError> {
-        self.pass(self.engine.create_bucket(bucket, config)).await
-    }
-
-    async fn update_bucket(
-        &self,
-        bucket: &BucketName,
-        config: BucketConfig,
-    ) -> Result<BucketInfo, EngineError> {
-        self.pass(self.engine.update_bucket(bucket, config)).await
-    }
-
-    async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
-        self.pass(self.engine.delete_bucket(bucket)).await
-    }
-
-    async fn bucket(&self, bucket: &BucketName) -> Result<BucketInfo, EngineError> {
-        self.pass(self.engine.bucket(bucket)).await
-    }
-
-    async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
-        self.pass(self.engine.buckets()).await
-    }
-
-    async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
-        self.pass(self.engine.commit(bucket, batch)).await
-    }
-
-    async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
-        self.pass(self.engine.read(bucket, key, at)).await
-    }
-
-    async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
-        self.pass(self.engine.history(bucket, key)).await
-    }
-
-    async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
-        self.pass(self.engine.scan(bucket, query)).await
-    }
-
-    async fn count(&self, bucket: &BucketName, selection: Selection) -> Result<u64, EngineError> {
-        self.pass(self.engine.count(bucket, selection)).await
-    }
-
     async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
         let stream = self.pass(self.engine.watch(bucket, query)).await?;
         let fuse = Arc::clone(&self.fuse);
         Ok(Box::pin(stream.map(move |event| fuse.step().and(event))))
     }
 
-    async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
-        self.pass(self.engine.compact_key(bucket, key, keep)).await
-    }
-
-    async fn create_consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        start: ConsumerStart,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.pass(self.engine.create_consumer(bucket, consumer, start)).await
-    }
-
-    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
-        self.pass(self.engine.consumers(bucket)).await
-    }
-
-    async fn consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.pass(self.engine.consumer(bucket, consumer)).await
-    }
-
-    async fn acknowledge(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        revision: Revision,
-    ) -> Result<(), EngineError> {
-        self.pass(self.engine.acknowledge(bucket, consumer, revision)).await
-    }
-
-    async fn reset_consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        start: ConsumerStart,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.pass(self.engine.reset_consumer(bucket, consumer, start)).await
-    }
-
-    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
-        self.pass(self.engine.delete_consumer(bucket, consumer)).await
-    }
-
-    async fn close(&self) -> Result<(), EngineError> {
-        self.engine.close().await
-    }
+    hand_on!([engine] through pass: create_bucket update_bucket delete_bucket bucket buckets commit read history);
+    hand_on!([engine] through pass: scan count compact_key create_consumer consumers consumer acknowledge);
+    hand_on!([engine] through pass: reset_consumer delete_consumer);
+    hand_on!([engine] capabilities close);
 }

@@ -1,4 +1,3 @@
-use std::num::NonZeroU8;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,11 +6,9 @@ use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use futures_util::stream::{StreamExt, unfold};
 use pleach::{
-    At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
-    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery,
-    Selection, WatchQuery,
+    At, BucketName, Clock, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery, Selection, WatchQuery,
 };
-use pleach_engine::{MemoryEngine, WatchStream};
+use pleach_engine::{MemoryEngine, WatchStream, hand_on};
 use tokio::sync::{Notify, Semaphore};
 
 /// Lets any number of events pass.
@@ -72,42 +69,6 @@ pub(crate) struct Watched(pub(crate) Arc<Spy>);
 
 #[async_trait]
 impl Engine for Watched {
-    fn capabilities(&self) -> &Capabilities {
-        self.0.engine.capabilities()
-    }
-
-    async fn create_bucket(
-        &self,
-        bucket: &BucketName,
-        config: BucketConfig,
-    ) -> Result<BucketInfo, EngineError> {
-        self.0.engine.create_bucket(bucket, config).await
-    }
-
-    async fn update_bucket(
-        &self,
-        bucket: &BucketName,
-        config: BucketConfig,
-    ) -> Result<BucketInfo, EngineError> {
-        self.0.engine.update_bucket(bucket, config).await
-    }
-
-    async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
-        self.0.engine.delete_bucket(bucket).await
-    }
-
-    async fn bucket(&self, bucket: &BucketName) -> Result<BucketInfo, EngineError> {
-        self.0.engine.bucket(bucket).await
-    }
-
-    async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
-        self.0.engine.buckets().await
-    }
-
-    async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
-        self.0.engine.commit(bucket, batch).await
-    }
-
     async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
         self.0.count_one();
         self.0.engine.read(bucket, key, at).await
@@ -159,54 +120,6 @@ impl Engine for Watched {
         })))
     }
 
-    async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
-        self.0.engine.compact_key(bucket, key, keep).await
-    }
-
-    async fn create_consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        start: ConsumerStart,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.0.engine.create_consumer(bucket, consumer, start).await
-    }
-
-    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
-        self.0.engine.consumers(bucket).await
-    }
-
-    async fn consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.0.engine.consumer(bucket, consumer).await
-    }
-
-    async fn acknowledge(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        revision: Revision,
-    ) -> Result<(), EngineError> {
-        self.0.engine.acknowledge(bucket, consumer, revision).await
-    }
-
-    async fn reset_consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        start: ConsumerStart,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.0.engine.reset_consumer(bucket, consumer, start).await
-    }
-
-    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
-        self.0.engine.delete_consumer(bucket, consumer).await
-    }
-
-    async fn close(&self) -> Result<(), EngineError> {
-        self.0.engine.close().await
-    }
+    hand_on!([0.engine] capabilities create_bucket update_bucket delete_bucket bucket buckets commit compact_key);
+    hand_on!([0.engine] create_consumer consumers consumer acknowledge reset_consumer delete_consumer close);
 }

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -73,38 +72,6 @@ impl fmt::Debug for Meddler {
 
 #[async_trait]
 impl Engine for Meddler {
-    fn capabilities(&self) -> &Capabilities {
-        self.engine.capabilities()
-    }
-
-    async fn create_bucket(
-        &self,
-        bucket: &BucketName,
-        config: BucketConfig,
-    ) -> Result<BucketInfo, EngineError> {
-        self.engine.create_bucket(bucket, config).await
-    }
-
-    async fn update_bucket(
-        &self,
-        bucket: &BucketName,
-        config: BucketConfig,
-    ) -> Result<BucketInfo, EngineError> {
-        self.engine.update_bucket(bucket, config).await
-    }
-
-    async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
-        self.engine.delete_bucket(bucket).await
-    }
-
-    async fn bucket(&self, bucket: &BucketName) -> Result<BucketInfo, EngineError> {
-        self.engine.bucket(bucket).await
-    }
-
-    async fn buckets(&self) -> Result<Vec<BucketInfo>, EngineError> {
-        self.engine.buckets().await
-    }
-
     async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
         self.meddle(Call::Commit);
         if self.failing.load(Ordering::SeqCst) == 0 {
@@ -118,10 +85,6 @@ impl Engine for Meddler {
         self.meddle(Call::Read);
         self.values.fetch_add(1, Ordering::SeqCst);
         self.engine.read(bucket, key, at).await
-    }
-
-    async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
-        self.engine.history(bucket, key).await
     }
 
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
@@ -140,58 +103,7 @@ impl Engine for Meddler {
         self.engine.count(bucket, selection).await
     }
 
-    async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
-        self.engine.watch(bucket, query).await
-    }
-
-    async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
-        self.engine.compact_key(bucket, key, keep).await
-    }
-
-    async fn create_consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        start: ConsumerStart,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.engine.create_consumer(bucket, consumer, start).await
-    }
-
-    async fn consumers(&self, bucket: &BucketName) -> Result<Vec<ConsumerInfo>, EngineError> {
-        self.engine.consumers(bucket).await
-    }
-
-    async fn consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.engine.consumer(bucket, consumer).await
-    }
-
-    async fn acknowledge(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        revision: Revision,
-    ) -> Result<(), EngineError> {
-        self.engine.acknowledge(bucket, consumer, revision).await
-    }
-
-    async fn reset_consumer(
-        &self,
-        bucket: &BucketName,
-        consumer: &ConsumerName,
-        start: ConsumerStart,
-    ) -> Result<ConsumerInfo, EngineError> {
-        self.engine.reset_consumer(bucket, consumer, start).await
-    }
-
-    async fn delete_consumer(&self, bucket: &BucketName, consumer: &ConsumerName) -> Result<(), EngineError> {
-        self.engine.delete_consumer(bucket, consumer).await
-    }
-
-    async fn close(&self) -> Result<(), EngineError> {
-        self.engine.close().await
-    }
+    hand_on!([engine] capabilities create_bucket update_bucket delete_bucket bucket buckets history watch);
+    hand_on!([engine] compact_key create_consumer consumers consumer acknowledge reset_consumer);
+    hand_on!([engine] delete_consumer close);
 }
