@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use pleach_contract::{Contract, Digest, Problems, Validators};
 use pleach_engine::{
     At, Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed,
-    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, Key, Page, Revision, ScanQuery,
-    Selection, WatchQuery, WatchStream,
+    ConsumerInfo, ConsumerName, ConsumerStart, Engine, EngineError, Entry, ErrorKind, Key, Page, Revision,
+    ScanQuery, Selection, WatchQuery, WatchStream,
 };
 use tokio::sync::{Mutex, oneshot};
 
@@ -21,11 +21,18 @@ use crate::glass::Glass;
 use crate::guard::{Claimed, Guard, Rule};
 use crate::naming::is_reserved;
 use crate::record::{Claim, Owner, OwnerState};
-use crate::system::{System, contract_of, parsed};
+use crate::system::{System, parsed};
 
 /// On engines that others write to as well, what is known about guards is looked up again before a write when it is
 /// older than this.
 pub const GUARD_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// What to do instead of writing to the system bucket.
+const SYSTEM_INSTEAD: &str = "leave it to the commands of `pleach contract`, which write it";
+
+/// What to do instead of writing to what users and devices have stored.
+const STATE_INSTEAD: &str =
+    "use `pleach state admin`, or a session of the user or device; only in an emergency break the glass";
 
 /// An engine that refuses what breaks a contract.
 ///
@@ -33,11 +40,59 @@ pub const GUARD_AGE_MAX: Duration = Duration::from_secs(1);
 /// writes that keep it, whoever makes them, and is not reconfigured or deleted but by the contract's authority. Reads
 /// are free. The system bucket is written by the authority alone.
 ///
-/// [`Guarded::break_glass`] gives one that lets everything pass and records it.
+/// [`Guarded::break_glass`] gives one that lets everything pass and records it. What users and devices have stored is
+/// written by their sessions, through [`Guarded::for_state`], and by whoever copies it whole from another store, through
+/// [`Guarded::for_copies`].
 #[derive(Clone)]
 pub struct Guarded {
     shared: Arc<Shared>,
-    glass: Option<Arc<Glass>>,
+    way: Way,
+}
+
+/// The way in that a handle is.
+#[derive(Clone)]
+enum Way {
+    /// Of everyone.
+    Common,
+    /// Of the sessions of users and devices.
+    State,
+    /// Of whoever copies buckets from another store, or imports them.
+    Copies,
+    /// Past the guards.
+    Glass(Arc<Glass>),
+}
+
+/// What is done to a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Write,
+    Create,
+    Update,
+    Delete,
+    Compact,
+}
+
+impl Deed {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Write => "written to",
+            Self::Create => "created",
+            Self::Update => "updated",
+            Self::Delete => "deleted",
+            Self::Compact => "compacted",
+        }
+    }
+}
+
+impl Way {
+    /// Whether it leads to what users and devices have stored.
+    fn leads_to_state(&self, deed: Deed) -> bool {
+        match self {
+            Self::Common | Self::Glass(_) => false,
+            Self::State => deed == Deed::Write,
+            Self::Copies => matches!(deed, Deed::Write | Deed::Update),
+        }
+    }
 }
 
 /// What all handles on one guarded engine share.
@@ -83,7 +138,21 @@ impl Guarded {
             slot: RwLock::new(None),
             loading: Mutex::new(()),
         };
-        Self { shared: Arc::new(shared), glass: None }
+        Self { shared: Arc::new(shared), way: Way::Common }
+    }
+
+    /// The same engine for the sessions of users and devices, and for nothing else: it writes to their buckets, which
+    /// others do not.
+    #[must_use]
+    pub fn for_state(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), way: Way::State }
+    }
+
+    /// The same engine for copies of whole buckets, as a migration or an import makes them: what users and devices have
+    /// stored elsewhere is written as it was there. Contracts are kept all the same, and the system bucket is the store's.
+    #[must_use]
+    pub fn for_copies(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), way: Way::Copies }
     }
 
     /// The same engine, past the guards: everything but writes to the system bucket is done, and whatever is done to a
@@ -92,8 +161,8 @@ impl Guarded {
     /// # Errors
     /// [`AuthorityError::Missing`] if it is not said who or why.
     pub fn break_glass(&self, who: &str, why: &str) -> Result<Self, AuthorityError> {
-        let glass = Some(Arc::new(Glass::new(who, why)?));
-        Ok(Self { shared: Arc::clone(&self.shared), glass })
+        let way = Way::Glass(Arc::new(Glass::new(who, why)?));
+        Ok(Self { shared: Arc::clone(&self.shared), way })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -110,60 +179,60 @@ impl Guarded {
     ) -> Result<Committed, CommitError> {
         // Held until the commit is done: see `Guards`.
         let guards = self.shared.guards().await?;
-        if guards.by_bucket.is_empty() && bucket != self.shared.system.bucket() {
+        if guards.by_bucket.is_empty() && !is_reserved(bucket) {
             return self.shared.inner.commit(bucket, batch).await;
         }
-        let keys: Vec<&Key> = match &self.glass {
-            Some(_) => batch.operations().iter().map(|operation| &operation.key).collect(),
-            None => Vec::new(),
+        let keys: Vec<&Key> = match &self.way {
+            Way::Glass(_) => batch.operations().iter().map(|operation| &operation.key).collect(),
+            Way::Common | Way::State | Way::Copies => Vec::new(),
         };
-        let batch = match self.permit(&guards, bucket, "written to", &keys).await? {
+        let now = self.shared.clock.now();
+        let batch = match self.permit(&guards, bucket, Deed::Write, &keys).await? {
             None => batch,
-            Some(Permit::Guarded(guard)) => guard.check(batch, self.shared.clock.now(), checked)?,
-            Some(Permit::Broken(guard)) => guard.stamp(batch),
+            Some(Permit::Guarded(guard)) => guard.check(batch, now, checked)?,
+            Some(Permit::Broken(guard)) => guard.stamp(batch, now),
         };
         self.shared.inner.commit(bucket, batch).await
     }
 
-    /// What may be done to `bucket`; none if it is nobody's. A glass that is broken is recorded here.
+    /// What may be done to `bucket`; none if there is nothing to be kept. A glass that is broken is recorded here.
     async fn permit(
         &self,
         guards: &Guards,
         bucket: &BucketName,
-        action: &'static str,
+        deed: Deed,
         keys: &[&Key],
     ) -> Result<Option<Permit>, EngineError> {
-        if bucket == self.shared.system.bucket() {
-            let owner = "the store itself".to_owned();
-            return Err(EngineError::ContractOwned { bucket: bucket.clone(), owner, action });
+        if is_reserved(bucket) {
+            return self.permit_own(bucket, deed, keys).await.map(|()| None);
         }
         let Some(guard) = guards.by_bucket.get(bucket).filter(|guard| guard.stands(self.shared.clock.now()))
         else {
             return Ok(None);
         };
-        let Some(glass) = &self.glass else { return Ok(Some(Permit::Guarded(Arc::clone(guard)))) };
-        glass.record(&self.shared, bucket, action, keys).await?;
+        let Way::Glass(glass) = &self.way else { return Ok(Some(Permit::Guarded(Arc::clone(guard)))) };
+        glass.record(&self.shared, bucket, deed.as_str(), keys).await?;
         Ok(Some(Permit::Broken(Arc::clone(guard))))
     }
 
-    /// Refuses `action` on what the store itself keeps, unless the glass is broken.
-    fn keep(&self, bucket: &BucketName, action: &'static str) -> Result<(), EngineError> {
-        if self.glass.is_some() || !is_reserved(bucket) {
-            return Ok(());
+    /// Refuses what is done to a bucket that the store itself keeps, unless this is the way to it. Nobody writes to the
+    /// system bucket but the authority, which comes from below.
+    async fn permit_own(&self, bucket: &BucketName, deed: Deed, keys: &[&Key]) -> Result<(), EngineError> {
+        let is_system = bucket == self.shared.system.bucket();
+        match &self.way {
+            Way::Glass(glass) if !is_system => glass.record(&self.shared, bucket, deed.as_str(), keys).await,
+            way if !is_system && way.leads_to_state(deed) => Ok(()),
+            _ => {
+                let instead = if is_system { SYSTEM_INSTEAD } else { STATE_INSTEAD };
+                Err(EngineError::StoreOwned { bucket: bucket.clone(), action: deed.as_str(), instead })
+            }
         }
-        let owner = "the store itself".to_owned();
-        Err(EngineError::ContractOwned { bucket: bucket.clone(), owner, action })
     }
 
-    /// Refuses `action` if the bucket is owned, unless the glass is broken.
-    async fn manage(
-        &self,
-        guards: &Guards,
-        bucket: &BucketName,
-        action: &'static str,
-    ) -> Result<(), EngineError> {
-        match self.permit(guards, bucket, action, &[]).await? {
-            Some(Permit::Guarded(guard)) => Err(guard.refuse(action)),
+    /// Refuses a deed if the bucket is owned, unless the glass is broken.
+    async fn manage(&self, guards: &Guards, bucket: &BucketName, deed: Deed) -> Result<(), EngineError> {
+        match self.permit(guards, bucket, deed, &[]).await? {
+            Some(Permit::Guarded(guard)) => Err(guard.refuse(deed.as_str())),
             Some(Permit::Broken(_)) | None => Ok(()),
         }
     }
@@ -193,20 +262,38 @@ impl Shared {
         self.load(Vec::new()).await
     }
 
-    /// Reads all guards anew, and returns when no write that was judged by the old ones is under way.
-    pub(crate) async fn reload(&self) -> Result<(), EngineError> {
-        self.reload_with(Vec::new()).await
+    /// Forgets the guards, so that whoever writes next reads them anew: after an act that changed them and did not come to
+    /// its end.
+    pub(crate) async fn forget(&self) {
+        // Whoever is reading them right now may have read what is over by now.
+        let _one_at_a_time = self.loading.lock().await;
+        *self.slot.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The same, as if `owners` were recorded already.
+    /// Reads all guards anew, and returns when no write that was judged by the old ones is under way.
+    pub(crate) async fn reload(&self) -> Result<(), EngineError> {
+        self.replace(Vec::new()).await
+    }
+
+    /// The same, as if `owners` were recorded already, each with a claim of `contract`.
     pub(crate) async fn reload_with(
         &self,
-        owners: Vec<(BucketName, Owner, Contract)>,
-    ) -> Result<(), EngineError> {
+        owners: &[(BucketName, Owner)],
+        contract: &Contract,
+    ) -> Result<(), AuthorityError> {
+        let mut guards = Vec::with_capacity(owners.len());
+        for (bucket, owner) in owners {
+            let rule = self.rule_of(owner, Some(contract)).await?;
+            guards.push((bucket.clone(), Guard::new(bucket.clone(), owner.lineage.clone(), rule)));
+        }
+        Ok(self.replace(guards).await?)
+    }
+
+    async fn replace(&self, ahead: Vec<(BucketName, Guard)>) -> Result<(), EngineError> {
         let _one_at_a_time = self.loading.lock().await;
         let old = self.slot.write().unwrap_or_else(PoisonError::into_inner).take();
         // Whoever writes meanwhile waits for `loading` and then takes the new ones.
-        let loaded = self.load(owners).await;
+        let loaded = self.load(ahead).await;
         if let Some(Slot { guards, unused }) = old {
             drop(guards);
             // The only way it ends is that the sender is gone, with the last who used the old guards.
@@ -215,7 +302,7 @@ impl Shared {
         loaded.map(drop)
     }
 
-    async fn load(&self, ahead: Vec<(BucketName, Owner, Contract)>) -> Result<Arc<Guards>, EngineError> {
+    async fn load(&self, ahead: Vec<(BucketName, Guard)>) -> Result<Arc<Guards>, EngineError> {
         let revision = self.system.revision().await?;
         let mut by_bucket = HashMap::new();
         if revision.is_some() {
@@ -227,10 +314,7 @@ impl Shared {
                 }
             }
         }
-        for (bucket, owner, claimed) in ahead {
-            let rule = self.rule_of(&owner, Some(claimed)).await?;
-            by_bucket.insert(bucket.clone(), Arc::new(Guard::new(bucket, owner.lineage, rule)));
-        }
+        by_bucket.extend(ahead.into_iter().map(|(bucket, guard)| (bucket, Arc::new(guard))));
         let (used, unused) = oneshot::channel();
         let seen = AtomicU64::new(self.milliseconds());
         let guards = Arc::new(Guards { by_bucket, revision, seen, _used: used });
@@ -240,33 +324,42 @@ impl Shared {
     }
 
     async fn guard_of(&self, bucket: &BucketName, entry: &Entry) -> Result<Guard, EngineError> {
-        let owner = parsed::<Owner>(entry).map(|kept| kept.value);
-        let lineage = owner.as_ref().map_or_else(|_| "a contract".to_owned(), |owner| owner.lineage.clone());
+        let owner = parsed::<Owner>(entry);
+        let lineage = owner.as_ref().map_or("a contract", |kept| &kept.value.lineage).to_owned();
         let rule = match owner {
-            Ok(owner) => self.rule_of(&owner, None).await?,
-            Err(error) => damaged(error)?,
+            Ok(kept) => self.rule_of(&kept.value, None).await,
+            Err(damage) => Err(damage.into()),
         };
+        let rule = rule.or_else(|error| damaged(error, entry.key.clone(), entry.revision))?;
         Ok(Guard::new(bucket.clone(), lineage, rule))
     }
 
-    async fn rule_of(&self, owner: &Owner, claimed: Option<Contract>) -> Result<Rule, EngineError> {
+    /// What a bucket takes by its record, as if its newest claim were of the contract `claimed`, if there is one.
+    async fn rule_of(&self, owner: &Owner, claimed: Option<&Contract>) -> Result<Rule, AuthorityError> {
         if matches!(owner.state, OwnerState::SetAside { .. } | OwnerState::Going) {
             return Ok(Rule::SetAside);
         }
-        let checked = async {
-            let in_force = match &owner.digest {
-                Some(digest) => {
-                    self.compiled(&self.system.contract(&owner.lineage, digest).await?, &owner.alias)?
-                }
-                None => None,
-            };
-            let claim = match owner.claim.as_ref().filter(|claim| claim.holds(self.clock.now())) {
-                Some(claim) => self.claimed(owner, claim, claimed).await?,
-                None => None,
-            };
-            Ok(Rule::Checked { in_force, claim, unstamped: owner.unstamped_version.clone() })
+        let in_force = match &owner.digest {
+            Some(digest) => self.in_force(&owner.lineage, digest, &owner.alias).await?,
+            None => None,
         };
-        checked.await.or_else(damaged)
+        let mut claims = Vec::new();
+        for claim in owner.claims(self.clock.now()) {
+            let is_newest = owner.claim.as_ref().is_some_and(|newest| newest.plan == claim.plan);
+            claims.extend(self.claimed(owner, &claim, claimed.filter(|_| is_newest)).await?);
+        }
+        Ok(Rule::Checked { in_force, claims, unstamped: owner.unstamped.clone() })
+    }
+
+    /// A resource of a contract that was accepted.
+    pub(crate) async fn in_force(
+        &self,
+        lineage: &str,
+        digest: &str,
+        alias: &str,
+    ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
+        let compile = |contract: &Contract| CompiledResource::of(contract, alias, &self.validators);
+        Ok(self.system.compiled(lineage, digest, compile).await?.map(Arc::new))
     }
 
     /// What a claim asks for. One whose plan is gone asks for nothing, unless it was accepted.
@@ -274,24 +367,19 @@ impl Shared {
         &self,
         owner: &Owner,
         claim: &Claim,
-        contract: Option<Contract>,
+        contract: Option<&Contract>,
     ) -> Result<Option<Claimed>, AuthorityError> {
-        let contract = match contract {
-            Some(contract) => contract,
-            None => match self.planned(&owner.lineage, &claim.plan).await {
-                Err(AuthorityError::UnknownPlan { .. }) if !claim.is_accepted() => return Ok(None),
-                other => other?,
+        let resource = match contract {
+            Some(contract) => self.compiled(contract, &owner.alias)?,
+            None => match self.system.planned(&owner.lineage, &claim.plan).await {
+                Ok(kept) => self.compiled(&kept.value, &owner.alias)?,
+                Err(AuthorityError::Damaged { revision: Revision::ZERO, .. }) if !claim.is_accepted() => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
             },
         };
-        Ok(Some(Claimed { resource: self.compiled(&contract, &owner.alias)?, until: claim.until }))
-    }
-
-    /// The contract that a plan leads to.
-    async fn planned(&self, lineage: &str, plan: &str) -> Result<Contract, AuthorityError> {
-        let unknown = || AuthorityError::UnknownPlan { plan: plan.to_owned(), lineage: lineage.to_owned() };
-        let record = self.system.plan(lineage, plan).await?.ok_or_else(unknown)?;
-        let plan = record.value.plan;
-        contract_of(&plan.contract, &plan.target).map_err(|_| AuthorityError::EditedPlan { plan: plan.id })
+        Ok(Some(Claimed { resource, until: claim.until }))
     }
 
     pub(crate) fn compiled(
@@ -300,7 +388,7 @@ impl Shared {
         alias: &str,
     ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
         let compiled = CompiledResource::of(contract, alias, &self.validators);
-        Ok(compiled.map_err(no_problems)?.map(Arc::new))
+        Ok(compiled.map_err(|problems| uncompiled(alias, problems))?.map(Arc::new))
     }
 
     pub(crate) fn compiled_state(
@@ -309,7 +397,7 @@ impl Shared {
         store: &str,
     ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
         let compiled = CompiledResource::of_state(contract, store, &self.validators);
-        Ok(compiled.map_err(no_problems)?.map(Arc::new))
+        Ok(compiled.map_err(|problems| uncompiled(store, problems))?.map(Arc::new))
     }
 
     fn known(&self) -> Option<Arc<Guards>> {
@@ -332,15 +420,14 @@ impl Shared {
     }
 }
 
-/// A rule for a bucket about which nothing certain is known; what the engine could not do stays an error.
-fn damaged(error: AuthorityError) -> Result<Rule, EngineError> {
+/// A rule for a bucket about which nothing certain is known, since its record or what that leads to is damaged; what the
+/// engine could not do stays an error.
+fn damaged(error: AuthorityError, key: Key, revision: Revision) -> Result<Rule, EngineError> {
     match error {
-        AuthorityError::Engine(error) => Err(error),
         AuthorityError::Damaged { key, revision, what } => Ok(Rule::Damaged { key, revision, what }),
-        other => {
-            let key = Key::parse("plan").expect("it keeps the rules of keys");
-            Ok(Rule::Damaged { key, revision: Revision::ZERO, what: other.to_string() })
-        }
+        // A record that says what cannot be is no bug of whoever reads it.
+        AuthorityError::Engine(error) if error.kind() != ErrorKind::Bug => Err(error),
+        other => Ok(Rule::Damaged { key, revision, what: other.to_string() }),
     }
 }
 
@@ -369,13 +456,10 @@ impl Engine for Guarded {
     ) -> Result<BucketInfo, EngineError> {
         let guards = self.shared.guards().await?;
         let inner = &self.shared.inner;
-        // Whoever asks for what is there finds it; what a contract has still to make is not made by others.
-        let is_there = match guards.by_bucket.contains_key(bucket) {
-            true => inner.bucket(bucket).await.is_ok(),
-            false => bucket == self.shared.system.bucket() && inner.bucket(bucket).await.is_ok(),
-        };
-        if !is_there {
-            self.manage(&guards, bucket, "created").await?;
+        // Whoever asks for what is there finds it; what a contract or the authority has still to make is not made by others.
+        let is_kept = guards.by_bucket.contains_key(bucket) || bucket == self.shared.system.bucket();
+        if is_kept && inner.bucket(bucket).await.is_err() {
+            self.manage(&guards, bucket, Deed::Create).await?;
         }
         inner.create_bucket(bucket, config).await
     }
@@ -386,15 +470,13 @@ impl Engine for Guarded {
         config: BucketConfig,
     ) -> Result<BucketInfo, EngineError> {
         let guards = self.shared.guards().await?;
-        self.keep(bucket, "updated")?;
-        self.manage(&guards, bucket, "updated").await?;
+        self.manage(&guards, bucket, Deed::Update).await?;
         self.shared.inner.update_bucket(bucket, config).await
     }
 
     async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
         let guards = self.shared.guards().await?;
-        self.keep(bucket, "deleted")?;
-        self.manage(&guards, bucket, "deleted").await?;
+        self.manage(&guards, bucket, Deed::Delete).await?;
         self.shared.inner.delete_bucket(bucket).await
     }
 
@@ -443,9 +525,8 @@ impl Engine for Guarded {
     }
 
     async fn compact_key(&self, bucket: &BucketName, key: &Key, keep: NonZeroU8) -> Result<(), EngineError> {
-        if bucket == self.shared.system.bucket() {
-            let guards = self.shared.guards().await?;
-            self.manage(&guards, bucket, "compacted").await?;
+        if is_reserved(bucket) {
+            self.permit_own(bucket, Deed::Compact, &[key]).await?;
         }
         self.shared.inner.compact_key(bucket, key, keep).await
     }
@@ -498,7 +579,6 @@ impl Engine for Guarded {
     }
 }
 
-/// A contract was checked when it was read, so this takes a bug.
-fn no_problems(problems: Problems) -> EngineError {
-    EngineError::Bug { what: format!("a checked contract has problems: {problems}") }
+fn uncompiled(alias: &str, problems: Problems) -> AuthorityError {
+    AuthorityError::Schemas { alias: alias.to_owned(), problems }
 }

@@ -29,8 +29,11 @@ pub(crate) struct Watched {
     calls: AtomicUsize,
     fails: Mutex<Option<(usize, Failing)>>,
     scans: Mutex<BTreeMap<String, usize>>,
+    histories: AtomicUsize,
     /// What someone else does just before the next scan of a bucket.
     before_scan: Mutex<Option<(BucketName, Act)>>,
+    /// What someone else does just before a bucket is created.
+    before_create: Mutex<Option<(BucketName, Act)>>,
     /// Before which the next commit to a bucket waits.
     gate: Mutex<Option<(BucketName, Arc<Gate>)>>,
 }
@@ -78,7 +81,9 @@ impl Watched {
             calls: AtomicUsize::new(0),
             fails: Mutex::new(None),
             scans: Mutex::default(),
+            histories: AtomicUsize::new(0),
             before_scan: Mutex::default(),
+            before_create: Mutex::default(),
             gate: Mutex::default(),
         })
     }
@@ -100,9 +105,19 @@ impl Watched {
         self.scans.lock().unwrap().remove(bucket).unwrap_or_default()
     }
 
+    /// How many histories were asked for since this was last asked.
+    pub(crate) fn histories(&self) -> usize {
+        self.histories.swap(0, Ordering::SeqCst)
+    }
+
     /// Lets someone else do `act` just before the next scan of `bucket` begins.
     pub(crate) fn before_scan(&self, bucket: &BucketName, act: impl FnOnce() + Send + 'static) {
         *self.before_scan.lock().unwrap() = Some((bucket.clone(), Act(Box::new(act))));
+    }
+
+    /// Lets someone else do `act` just before `bucket` is created.
+    pub(crate) fn before_create(&self, bucket: &BucketName, act: impl FnOnce() + Send + 'static) {
+        *self.before_create.lock().unwrap() = Some((bucket.clone(), Act(Box::new(act))));
     }
 
     /// Holds the next commit to `bucket` up.
@@ -137,6 +152,10 @@ impl Engine for Watched {
         bucket: &BucketName,
         config: BucketConfig,
     ) -> Result<BucketInfo, EngineError> {
+        let act = self.before_create.lock().unwrap().take_if(|(name, _)| name == bucket);
+        if let Some((_, Act(act))) = act {
+            act();
+        }
         self.pass(self.engine.create_bucket(bucket, config)).await
     }
 
@@ -174,6 +193,7 @@ impl Engine for Watched {
     }
 
     async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
+        self.histories.fetch_add(1, Ordering::SeqCst);
         self.pass(self.engine.history(bucket, key)).await
     }
 

@@ -2,11 +2,12 @@
 
 use pleach::contract::evolution::Verdict;
 use pleach::contract::{Contract, ContractId, Notation};
+use pleach::state::STATE_BUCKET;
 use pleach::stores::{
     Applied, ApplyOptions, AuthorityError, KvError, KvEvent, KvWriteError, PlanOptions, QueryOptions, Read,
     SYSTEM_BUCKET,
 };
-use pleach::{EngineError, Error, ErrorKind};
+use pleach::{EngineError, Error, ErrorKind, Origin};
 use serde::{Deserialize, Serialize};
 
 use crate::given::Given;
@@ -112,4 +113,53 @@ pub(crate) async fn a_service_reads_and_writes_with_types(given: Given) {
     assert!(matches!(lost, KvWriteError::Conflict(_)), "{lost:?}");
     let page = notes.scan(QueryOptions::default()).await.unwrap();
     assert_eq!(page.entries.len(), 1);
+}
+
+/// Typed writes say who wrote, as raw ones do.
+pub(crate) async fn typed_writes_carry_the_origin_of_their_store(given: Given) {
+    accepted(&given, &notes(100)).await;
+    let origin = Origin { address: Some("10.0.0.7".into()), server: Some("n1".into()), cluster: None };
+    let store = given.store.with_origin(&origin).unwrap().service(&notes(100)).await.unwrap();
+    let store = store.kv("notes").unwrap();
+    let entries = store.entries::<serde_json::Value>().unwrap();
+    let note = serde_json::json!({"text": "hello"});
+    entries.put("one", &note).await.unwrap();
+    store.batch().put(&entries, "two", &note).delete(&entries, "three").commit().await.unwrap();
+    let bucket = given.store.bucket(store.bucket()).await.unwrap();
+    for key in ["one", "two"] {
+        let stored = bucket.get(key).await.unwrap().unwrap();
+        assert_eq!(Origin::of(&stored.headers), origin, "{key}");
+        assert!(stored.headers.get("Pleach-Version").is_some());
+    }
+    assert_eq!(Origin::of(&bucket.history("three").await.unwrap()[0].headers), origin);
+    // A store without one says nothing.
+    let plain = given.store.service(&notes(100)).await.unwrap().kv("notes").unwrap();
+    plain.entries().unwrap().put("one", &note).await.unwrap();
+    assert_eq!(Origin::of(&bucket.get("one").await.unwrap().unwrap().headers), Origin::default());
+}
+
+/// What users and devices have stored is written by their sessions, by copies of whole buckets, and past a broken glass.
+pub(crate) async fn state_is_not_written_by_hand(given: Given) {
+    given.store.state().await.unwrap();
+    let state = given.store.bucket(STATE_BUCKET).await.unwrap();
+    for error in [
+        state.put("u.x.y.z", "{}").await.unwrap_err(),
+        state.delete("u.x.y.z").await.unwrap_err(),
+        given.store.delete_bucket(STATE_BUCKET).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
+        assert!(error.help().contains("pleach state"), "{}", error.help());
+    }
+    let copies = given.store.for_copies();
+    copies.bucket(STATE_BUCKET).await.unwrap().put("u.x.y.z", "{}").await.unwrap();
+    let glass = given.store.break_glass("ann", "a repair").unwrap();
+    glass.bucket(STATE_BUCKET).await.unwrap().delete("u.x.y.z").await.unwrap();
+    let acts = given.store.contracts().broken_glass().await.unwrap();
+    assert_eq!(acts.iter().map(|act| act.bucket.as_str()).collect::<Vec<_>>(), [STATE_BUCKET]);
+    // Copies keep contracts, and the records of the store itself stay its own.
+    assert!(copies.bucket(SYSTEM_BUCKET).await.unwrap().put("store", "{}").await.is_err());
+    let applied = accepted(&given, &notes(100)).await;
+    assert!(
+        copies.bucket(&applied.bindings["notes"].bucket).await.unwrap().put("one", "no note").await.is_err()
+    );
 }
