@@ -19,6 +19,7 @@ mod error;
 mod glass;
 mod guard;
 mod guarded;
+mod guards;
 mod kv;
 mod naming;
 mod place;
@@ -40,7 +41,8 @@ pub use contracts::{Applied, Contracts, LineageStatus, PlanSummary};
 pub use envelope::Envelope;
 pub use error::AuthorityError;
 pub use glass::GLASS_KEYS_MAX;
-pub use guarded::{GUARD_AGE_MAX, Guarded};
+pub use guarded::Guarded;
+pub use guards::GUARD_AGE_MAX;
 pub use kv::{
     BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
     KvWatchOptions, KvWriteError, Mark, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,

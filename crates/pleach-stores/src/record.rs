@@ -205,7 +205,7 @@ pub struct GlassAct {
     pub why: String,
     /// The bucket.
     pub bucket: String,
-    /// What was done: `commit`, `create`, `update` or `delete`.
+    /// What was done to it: it was `written to`, `created`, `updated`, `deleted` or `compacted`.
     pub act: String,
     /// The first keys that it was done to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

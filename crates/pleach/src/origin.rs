@@ -93,7 +93,10 @@ impl Source {
             return None;
         }
         let source = self.clone();
-        Some(Arc::new(move |operation: &mut Operation| add_headers(operation, &source.headers()?)))
+        Some(Arc::new(move |operation: &mut Operation| {
+            let headers = source.headers()?;
+            add_headers(operation, &headers)
+        }))
     }
 }
 

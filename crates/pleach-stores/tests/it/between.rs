@@ -137,6 +137,14 @@ async fn failed(given: &Given) {
     assert!(given.engine.bucket(&name("svc_notes_mails")).await.is_ok());
 }
 
+/// Guards of an apply hold for an hour in case it dies; once it is accepted, for as long as it takes.
+pub(crate) async fn the_guards_of_what_was_accepted_do_not_run_out(given: Given) {
+    failed(&given).await;
+    given.clock.advance(Duration::from_secs(2 * 60 * 60));
+    refusal(given.put("svc_notes_mails", "one", r#"{"text": "much too long"}"#).await);
+    given.put("svc_notes_mails", "one", r#"{"text": "tiny"}"#).await.unwrap();
+}
+
 /// A new plan is the way out of one that failed. Wherever it is interrupted before it is accepted, the failed one stands
 /// as it did: its guards are on, and it can still be brought to its end.
 pub(crate) async fn a_plan_that_follows_a_failed_one_takes_nothing_from_it(given: Given) {

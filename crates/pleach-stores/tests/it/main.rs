@@ -115,6 +115,7 @@ on_both_engines! {
         writes_past_the_guards_of_a_bucket_that_was_just_made_are_stamped
         writes_to_a_bucket_that_is_not_yet_adopted_are_not_stamped
         a_rejection_is_whole_or_not_at_all
+        the_guards_of_what_was_accepted_do_not_run_out
         a_plan_that_follows_a_failed_one_takes_nothing_from_it
         an_apply_first_ends_what_was_interrupted_before_it
         whoever_is_overtaken_is_told;

@@ -1,7 +1,6 @@
 use pleach_engine::{Key, Revision};
 use pleach_stores::{
-    BoxError, KeyOf, KvError, KvWatchOptions, KvWriteError, QueryOptions, QueryPage, Read, RetainCursor,
-    Retained, Typed, key,
+    BoxError, KeyOf, KvError, KvWatchOptions, KvWriteError, QueryOptions, QueryPage, Read, Typed, key,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -58,11 +57,6 @@ impl<T> Keyspace<T> {
     /// See [`Keyspace::delete_seen`](pleach_stores::Keyspace::delete_seen).
     pub fn delete_seen(&self, key: &(impl KeyOf + ?Sized), seen: Revision) -> Result<Revision, KvWriteError> {
         block_on(self.keyspace.delete_seen(key, seen))
-    }
-
-    /// See [`Keyspace::retain`](pleach_stores::Keyspace::retain).
-    pub fn retain(&self, from: Option<RetainCursor>) -> Result<Retained, KvError> {
-        block_on(self.keyspace.retain(from))
     }
 
     /// The async form of the same keyspace.

@@ -1,6 +1,6 @@
 use pleach_contract::Digest;
 use pleach_engine::{BucketName, Committed, Key};
-use pleach_stores::{KvBatch, KvError, KvWriteError, Read};
+use pleach_stores::{KvBatch, KvError, KvWriteError, Read, RetainCursor, Retained};
 use serde_json::Value;
 
 use super::{Keyspace, block_on};
@@ -124,6 +124,11 @@ impl KvStore {
     /// See [`KvStore::get`](pleach_stores::KvStore::get).
     pub fn get(&self, key: &Key) -> Result<Option<Read<Value>>, KvError> {
         block_on(self.store.get(key))
+    }
+
+    /// See [`KvStore::retain`](pleach_stores::KvStore::retain).
+    pub fn retain(&self, from: Option<RetainCursor>) -> Result<Retained, KvError> {
+        block_on(self.store.retain(from))
     }
 
     /// Commits the batch that `build` makes: `store.batch(|batch| batch.put(cases.as_async(), "a", &case))`.

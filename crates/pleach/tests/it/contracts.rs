@@ -1,5 +1,7 @@
 //! Contracts through a store, on every engine. What they do in detail is tested in `pleach-stores`.
 
+use std::time::Duration;
+
 use pleach::contract::evolution::Verdict;
 use pleach::contract::{Contract, ContractId, Notation};
 use pleach::state::STATE_BUCKET;
@@ -7,7 +9,7 @@ use pleach::stores::{
     Applied, ApplyOptions, AuthorityError, KvError, KvEvent, KvWriteError, PlanOptions, QueryOptions, Read,
     SYSTEM_BUCKET,
 };
-use pleach::{EngineError, Error, ErrorKind, Origin};
+use pleach::{EngineError, Error, ErrorKind, Expiry, Origin, PutOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::given::Given;
@@ -162,4 +164,60 @@ pub(crate) async fn state_is_not_written_by_hand(given: Given) {
     assert!(
         copies.bucket(&applied.bindings["notes"].bucket).await.unwrap().put("one", "no note").await.is_err()
     );
+}
+
+fn contract_with(keyspaces: &str) -> Contract {
+    let text = format!(
+        r#"
+format: pleach.contract.v1
+id: acme.notes@v1
+kind: app
+displayName: Notes
+description: Notes of people
+schemas:
+  Note: {{type: object}}
+resources:
+  kv:
+    notes: {{purpose: All notes, schema: {{schema: Note}}, keyspaces: {keyspaces}}}
+"#
+    );
+    Contract::parse(text.as_bytes(), Notation::Yaml).unwrap().contract
+}
+
+/// Whoever writes, and whatever expiry they ask for.
+pub(crate) async fn no_value_outlives_the_time_to_live_of_its_keyspace(given: Given) {
+    let contract = contract_with("{brief: {key: 'brief.{id}', ttlMs: 60000}}");
+    let applied = accepted(&given, &contract).await;
+    let bucket = given.store.bucket(&applied.bindings["notes"].bucket).await.unwrap();
+    let hour = Duration::from_secs(3600);
+    let asked = [
+        ("brief.a", Expiry::Bucket),
+        ("brief.b", Expiry::After(hour)),
+        ("brief.c", Expiry::At(given.store.now().saturating_add(hour))),
+    ];
+    for (key, expiry) in asked {
+        bucket.put_with(key, "{}", PutOptions { expiry, ..PutOptions::default() }).await.unwrap();
+        let entry = bucket.get(key).await.unwrap().unwrap();
+        let lives = entry.expires.unwrap().since(entry.time);
+        assert!((59..=61).contains(&lives.as_secs()), "{key} lives for {lives:?}");
+    }
+}
+
+/// Values that were there before the contract have the version that their keyspace had when the bucket was adopted.
+pub(crate) async fn adopted_values_have_the_version_of_their_keyspace(given: Given) {
+    let old = given.store.create_bucket("old").await.unwrap();
+    old.put("note.a", "{}").await.unwrap();
+    old.put("lock.a", "{}").await.unwrap();
+    let contract = contract_with(
+        "{note: {key: 'note.{id}'}, lock: {key: 'lock.{id}', schema: {schema: Note}, version: k7}}",
+    );
+    let adopt = [("notes".to_owned(), old.name().clone())].into();
+    let options = PlanOptions { adopt, ..PlanOptions::default() };
+    let plan = given.store.contracts().plan(&contract, options).await.unwrap();
+    given.store.contracts().apply(&plan, ApplyOptions::by("ann")).await.unwrap();
+    let notes = given.store.service(&contract).await.unwrap().kv("notes").unwrap();
+    for key in ["note.a", "lock.a"] {
+        let read = notes.get(&pleach::Key::parse(key).unwrap()).await.unwrap();
+        assert!(matches!(read, Some(Read::Current(_))), "{read:?}");
+    }
 }
