@@ -294,6 +294,8 @@ pub enum EngineError {
     BrokenContract { bucket: BucketName, key: Key, lineage: String, reason: String },
     #[error("bucket {bucket} belongs to {owner} and is not to be {action} by hand")]
     ContractOwned { bucket: BucketName, owner: String, action: &'static str },
+    #[error("bucket {bucket} is kept by the store itself and is not to be {action} by hand")]
+    StoreOwned { bucket: BucketName, action: &'static str, instead: &'static str },
     #[error("the record {bucket}/{key} at revision {revision} is damaged: {what}")]
     DamagedRecord { bucket: BucketName, key: Key, revision: Revision, what: String },
     #[error("the store is closed")]
@@ -325,7 +327,8 @@ impl EngineError {
             | Self::Refused { .. }
             | Self::NotABucket { .. }
             | Self::BrokenContract { .. }
-            | Self::ContractOwned { .. } => ErrorKind::Invalid,
+            | Self::ContractOwned { .. }
+            | Self::StoreOwned { .. } => ErrorKind::Invalid,
             Self::Compacted { .. } => ErrorKind::Compacted,
             Self::Unsupported { .. } | Self::UnknownFormat { .. } => ErrorKind::Unsupported,
             Self::Locked { .. }
@@ -391,7 +394,10 @@ impl EngineError {
             Self::ContractOwned { .. } => {
                 "change the contract and see what that does with `pleach contract plan`, or break the glass"
             }
-            Self::DamagedRecord { .. } => "keep a copy of the store, then restore it from a backup",
+            Self::StoreOwned { instead, .. } => instead,
+            Self::DamagedRecord { .. } => {
+                "see all that is damaged with `pleach contract status`, keep a copy of the store, and restore a backup"
+            }
             Self::Closed => "open the store again",
             Self::Bug { .. } => "please report it with the message above",
         }

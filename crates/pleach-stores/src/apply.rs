@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pleach_contract::Contract;
 use pleach_contract::evolution::{Question, Verdict};
-use pleach_engine::{Batch, BucketName, CommitError, EngineError, Expectation, Revision, Timestamp};
+use pleach_engine::{Batch, BucketName, CommitError, EngineError, Revision};
 
 use crate::contracts::{Applied, Contracts, applied};
 use crate::error::AuthorityError;
@@ -64,7 +64,9 @@ impl Contracts {
             return Ok(applied(authority.value.clone()));
         }
         let until = self.shared.clock.now().saturating_add(CLAIM_LIFETIME);
-        let claimed = self.claim(plan, &contract, until, false).await?;
+        let over = authority.as_ref().and_then(|kept| kept.value.status.failed()).map(str::to_owned);
+        let claim = Claim { plan: plan.id.clone(), ahead: false, until: Some(until), over };
+        let claimed = self.claim(plan, &contract, &claim).await?;
         let looked = self.look_again(plan, &contract, &claimed).await.and_then(|()| {
             let is_late = self.shared.clock.now() >= until;
             if is_late { Err(self.moved(&plan.lineage, "the guards have run out meanwhile")) } else { Ok(()) }
@@ -76,10 +78,20 @@ impl Contracts {
         if let Err(error) = self.accept(&record, authority.as_ref(), &claimed, options).await {
             self.after_failed_acceptance(plan, &claimed, error).await?;
         }
-        self.finish(&plan.lineage).await?;
+        self.bring_to_its_end(plan).await
+    }
+
+    /// Takes the steps of a plan that was accepted. Whoever finds that another was accepted after it is told.
+    async fn bring_to_its_end(&self, plan: &Plan) -> Result<Applied, AuthorityError> {
+        self.finish(&plan.lineage, Some(&plan.id)).await?;
         let authority = self.shared.system.authority(&plan.lineage).await?;
         let lost = || AuthorityError::UnknownLineage { lineage: plan.lineage.clone() };
-        authority.map(|kept| applied(kept.value)).ok_or_else(lost)
+        let authority = authority.ok_or_else(lost)?.value;
+        if authority.version != plan.base.version + 1 {
+            let what = format!("version {} was accepted after this one", authority.version);
+            return Err(self.moved(&plan.lineage, &what));
+        }
+        Ok(applied(authority))
     }
 
     /// What is in force once a plan was brought to its end that had been accepted, and was interrupted.
@@ -91,9 +103,7 @@ impl Contracts {
         if !is_known || unfinished.is_none_or(|(id, _)| id != plan.id) {
             return Ok(None);
         }
-        self.finish(&plan.lineage).await?;
-        let authority = system.authority(&plan.lineage).await?;
-        Ok(authority.map(|kept| applied(kept.value)))
+        self.bring_to_its_end(plan).await.map(Some)
     }
 
     /// The plan as this store keeps it, if it is the same and may be applied.
@@ -130,9 +140,15 @@ impl Contracts {
         }
     }
 
-    /// What was accepted last, if that is what the plan was made on.
+    /// What was accepted last, if that is what the plan was made on. If its steps were interrupted, or are under way, they
+    /// are taken first.
     async fn base(&self, plan: &Plan) -> Result<Option<Kept<Authority>>, AuthorityError> {
-        let authority = self.shared.system.authority(&plan.lineage).await?;
+        let mut authority = self.shared.system.authority(&plan.lineage).await?;
+        let is_pending = |kept: &Kept<Authority>| matches!(kept.value.status, Materialised::Pending { .. });
+        if authority.as_ref().is_some_and(is_pending) {
+            self.finish(&plan.lineage, None).await?;
+            authority = self.shared.system.authority(&plan.lineage).await?;
+        }
         let (version, digest) = match &authority {
             Some(kept) => (kept.value.version, Some(kept.value.digest.clone())),
             None => (0, None),
@@ -140,8 +156,6 @@ impl Contracts {
         if version == plan.base.version && digest == plan.base.digest {
             return Ok(authority);
         }
-        // What was interrupted is not left lying about.
-        self.finish(&plan.lineage).await?;
         let what =
             format!("the plan was made on version {}, and version {version} is accepted", plan.base.version);
         Err(AuthorityError::Moved { lineage: plan.lineage.clone(), what })
@@ -155,38 +169,32 @@ impl Contracts {
         &self,
         plan: &Plan,
         contract: &Contract,
-        until: Timestamp,
-        ahead: bool,
+        claim: &Claim,
     ) -> Result<Vec<Claimed>, AuthorityError> {
         let system = &self.shared.system;
         let started = self.shared.clock.now();
         let (mut claims, mut guards, mut batch) = (Vec::new(), Vec::new(), Batch::new());
         for step in &plan.steps {
-            if matches!(step, Step::SetAside { .. }) || ahead && !is_bound(step) {
+            if matches!(step, Step::SetAside { .. }) || claim.ahead && !is_bound(step) {
                 continue;
             }
             let bucket = BucketName::parse(step.bucket())?;
             let before = system.owner(step.bucket()).await?;
-            let owner = self.claimed(
-                plan,
-                step,
-                before.as_ref(),
-                Claim { plan: plan.id.clone(), ahead, until: Some(until) },
-            )?;
+            let owner = self.claimed(plan, step, before.as_ref(), claim)?;
             batch.push(system.put_owner(step.bucket(), &owner, unchanged(before.as_ref()))?);
-            guards.push((bucket.clone(), owner.clone(), contract.clone()));
-            claims.push((bucket, before, owner));
+            guards.push((bucket.clone(), owner));
+            claims.push((bucket, before));
         }
         if claims.is_empty() {
             return Ok(Vec::new());
         }
-        self.shared.reload_with(guards).await?;
+        self.shared.reload_with(&guards, contract).await?;
         if let Err(error) = system.commit(batch).await {
             self.shared.reload().await?;
             return Err(AuthorityError::of_commit(error, &plan.lineage));
         }
         let mut claimed = Vec::new();
-        for (bucket, before, _) in claims {
+        for (bucket, before) in claims {
             let now = system.owner(bucket.as_str()).await?;
             let now = now.filter(|now| now.value.claim.as_ref().is_some_and(|claim| claim.plan == plan.id));
             let moved = || self.moved(&plan.lineage, "someone else is applying another plan");
@@ -199,24 +207,26 @@ impl Contracts {
         Ok(claimed)
     }
 
-    /// The record of a bucket with a claim on it.
+    /// The record of a bucket with a claim on it. What was accepted for it before gives way only if it has failed, and
+    /// stays until this is accepted.
     fn claimed(
         &self,
         plan: &Plan,
         step: &Step,
         before: Option<&Kept<Owner>>,
-        claim: Claim,
+        claim: &Claim,
     ) -> Result<Owner, AuthorityError> {
         let now = self.shared.clock.now();
         let before = before.map(|kept| &kept.value).filter(|owner| !owner.is_stale(now));
-        let is_accepted = |owner: &Owner| owner.claim.as_ref().is_some_and(Claim::is_accepted);
+        let accepted = before.and_then(Owner::accepted).map(str::to_owned);
+        if accepted.is_some() && accepted != claim.over {
+            let what = "an apply was interrupted, and has to be brought to its end first";
+            return Err(self.moved(&plan.lineage, what));
+        }
+        let claim = Some(Claim { over: accepted, ..claim.clone() });
         match before {
-            Some(owner) if claim.ahead && is_accepted(owner) => {
-                Err(self
-                    .moved(&plan.lineage, "an apply was interrupted, and has to be brought to its end first"))
-            }
             Some(owner) if owner.lineage == plan.lineage && owner.alias == step.alias() => {
-                Ok(Owner { claim: Some(claim), ..owner.clone() })
+                Ok(Owner { claim, ..owner.clone() })
             }
             Some(owner) => Err(AuthorityError::Taken {
                 bucket: BucketName::parse(step.bucket())?,
@@ -227,11 +237,11 @@ impl Contracts {
                 lineage: plan.lineage.clone(),
                 alias: step.alias().to_owned(),
                 digest: None,
-                claim: Some(claim),
+                claim,
                 state: OwnerState::Owned,
                 adopted: matches!(step, Step::Adopt { .. }),
-                unstamped_version: match step {
-                    Step::Adopt { unstamped_version, .. } => Some(unstamped_version.clone()),
+                unstamped: match step {
+                    Step::Adopt { unstamped, .. } => Some(unstamped.clone()),
                     _ => None,
                 },
             }),
@@ -367,8 +377,7 @@ impl Contracts {
         batch.push(system.put_contract(plan)?);
         batch.push(system.put_plan(&accepted, unchanged(Some(record)))?);
         for claim in claimed {
-            let kept = Some(Claim { plan: plan.id.clone(), ahead: false, until: None });
-            let owner = Owner { claim: kept, ..claim.now.value.clone() };
+            let owner = Owner { claim: Some(Claim::accepted(&plan.id)), ..claim.now.value.clone() };
             batch.push(system.put_owner(claim.bucket.as_str(), &owner, unchanged(Some(&claim.now)))?);
         }
         Ok(batch)
@@ -405,7 +414,10 @@ impl Contracts {
             };
             match system.commit(back.into()).await {
                 Ok(()) | Err(CommitError::Conflict(_)) => {}
-                Err(error) => return Err(AuthorityError::of_commit(error, lineage)),
+                Err(error) => {
+                    self.shared.forget().await;
+                    return Err(AuthorityError::of_commit(error, lineage));
+                }
             }
         }
         Ok(self.shared.reload().await?)
@@ -418,32 +430,52 @@ impl Contracts {
     }
 
     /// Takes off the claims that `is_over` says of that they are.
-    pub(crate) async fn release_claims(
+    async fn release_claims(
         &self,
         lineage: &str,
         is_over: impl Fn(&Claim) -> bool,
     ) -> Result<(), AuthorityError> {
+        let batch = self.releases(lineage, is_over).await?;
+        if !batch.operations().is_empty() {
+            self.change_guards(lineage, batch).await?;
+        }
+        Ok(())
+    }
+
+    /// What takes off the claims that `is_over` says of that they are.
+    async fn releases(
+        &self,
+        lineage: &str,
+        is_over: impl Fn(&Claim) -> bool,
+    ) -> Result<Batch, AuthorityError> {
         let system = &self.shared.system;
         let mut batch = Batch::new();
         for (bucket, kept) in system.owners(lineage).await? {
             if !kept.value.claim.as_ref().is_some_and(&is_over) {
                 continue;
             }
-            let expect = Expectation::Revision(kept.revision);
-            batch.push(match kept.value.digest {
-                Some(_) => system.put_owner(&bucket, &Owner { claim: None, ..kept.value }, expect)?,
+            let expect = unchanged(Some(&kept));
+            batch.push(match kept.value.released() {
+                Some(owner) => system.put_owner(&bucket, &owner, expect)?,
                 None => system.delete_owner(&bucket, expect)?,
             });
         }
-        if !batch.operations().is_empty() {
-            system.commit(batch).await.map_err(|error| AuthorityError::of_commit(error, lineage))?;
+        Ok(batch)
+    }
+
+    /// Commits what changes guards. Whatever becomes of it, those in memory are not what they were.
+    pub(crate) async fn change_guards(&self, lineage: &str, batch: Batch) -> Result<(), AuthorityError> {
+        if let Err(error) = self.shared.system.commit(batch).await {
+            self.shared.forget().await;
+            return Err(AuthorityError::of_commit(error, lineage));
         }
         Ok(self.shared.reload().await?)
     }
 
     /// Puts the guards of a plan on before anyone applies it.
     pub(crate) async fn guard_ahead(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
-        let claimed = self.claim(plan, contract, plan.expires, true).await?;
+        let claim = Claim { plan: plan.id.clone(), ahead: true, until: Some(plan.expires), over: None };
+        let claimed = self.claim(plan, contract, &claim).await?;
         if let Err(error) = self.look_again(plan, contract, &claimed).await {
             self.release(&plan.lineage, &claimed).await?;
             return Err(error);
@@ -460,10 +492,11 @@ impl Contracts {
             let (plan, lineage) = (plan.to_owned(), lineage.to_owned());
             return Err(AuthorityError::PlanOver { plan, lineage, status: status.as_str() });
         }
+        // All or nothing: a plan that was rejected has no guard.
+        let mut batch = self.releases(lineage, |claim| claim.plan == plan && !claim.is_accepted()).await?;
         let record = PlanRecord { status: PlanStatus::Rejected, plan: kept.value.plan.clone() };
-        let put = system.put_plan(&record, unchanged(Some(&kept)))?;
-        system.commit(put.into()).await.map_err(|error| AuthorityError::of_commit(error, lineage))?;
-        self.release_claims(lineage, |claim| claim.plan == plan && !claim.is_accepted()).await
+        batch.push(system.put_plan(&record, unchanged(Some(&kept)))?);
+        self.change_guards(lineage, batch).await
     }
 
     pub(crate) fn moved(&self, lineage: &str, what: &str) -> AuthorityError {

@@ -6,7 +6,7 @@ use pleach_contract::key::{self, Grammar};
 use pleach_contract::{
     CompiledSchema, Contract, Digest, KvResource, Problems, Refused, SchemaReference, Validators,
 };
-use pleach_engine::Key;
+use pleach_engine::{Expiry, Key, Timestamp};
 use serde_json::Value;
 
 /// Why a key or a value does not belong where it is.
@@ -187,6 +187,17 @@ impl CompiledKeyspace {
     /// How long its values live, where that is shorter than what its bucket says.
     pub fn ttl(&self) -> Option<Duration> {
         self.ttl
+    }
+
+    /// When a value that asks for some expiry is gone: then, or when the keyspace says, whichever is sooner.
+    pub fn granted(&self, asked: Expiry, now: Timestamp) -> Expiry {
+        match (self.ttl, asked) {
+            (None, asked) => asked,
+            (Some(ttl), Expiry::Bucket) => Expiry::After(ttl),
+            (Some(ttl), Expiry::After(asked)) => Expiry::After(ttl.min(asked)),
+            (Some(ttl), Expiry::At(moment)) if moment > now.saturating_add(ttl) => Expiry::After(ttl),
+            (Some(_), Expiry::At(moment)) => Expiry::At(moment),
+        }
     }
 
     /// Whether it knows a version, the current one or an older one.

@@ -8,11 +8,12 @@ use pleach_engine::{BucketName, Timestamp};
 use crate::apply::ApplyOptions;
 use crate::binding::Binding;
 use crate::error::AuthorityError;
-use crate::guarded::{Guarded, Shared};
+use crate::guarded::Guarded;
+use crate::guards::Shared;
 use crate::plan::{Plan, PlanRecord, PlanStatus};
 use crate::planner::PlanOptions;
-use crate::record::{Authority, Decision, GlassAct, Owner};
-use crate::system::parsed;
+use crate::record::{Authority, Damage, Decision, GlassAct, Owner};
+use crate::system::{Kept, parsed};
 
 /// How often a plan with its guard on is made again, because someone wrote what stands against it meanwhile.
 const GUARDED_PLANS_MAX: usize = 3;
@@ -144,7 +145,7 @@ impl Contracts {
     /// [`AuthorityError::Unfinished`] if a step fails again, or what the engine could not do.
     pub async fn resume(&self, lineage: &ContractId) -> Result<Option<Applied>, AuthorityError> {
         let _one_at_a_time = self.shared.acts.lock().await;
-        self.finish(lineage.as_str()).await?;
+        self.finish(lineage.as_str(), None).await?;
         self.release_leftovers(lineage.as_str()).await?;
         let authority = self.shared.system.authority(lineage.as_str()).await?;
         Ok(authority.map(|kept| applied(kept.value)))
@@ -168,7 +169,7 @@ impl Contracts {
     /// The plans of all lineages that can be applied, those that were interrupted included, whose ids begin like this.
     ///
     /// # Errors
-    /// A damaged record, or what the engine could not do.
+    /// What the engine could not do.
     pub async fn pending(&self, beginning: &str) -> Result<Vec<Plan>, AuthorityError> {
         let now = self.shared.clock.now();
         let authorities = self.shared.system.authorities().await?;
@@ -178,7 +179,8 @@ impl Contracts {
         for entry in self.shared.system.entries("plan.").await? {
             // The id is the last token of the key, so others need not be read.
             if entry.key.as_str().rsplit('.').next().is_some_and(|id| id.starts_with(beginning)) {
-                let record: PlanRecord = parsed(&entry)?.value;
+                // One that is damaged cannot be applied: `damages` tells of it.
+                let Ok(Kept { value: record, .. }) = parsed::<PlanRecord>(&entry) else { continue };
                 if record.status(now) == PlanStatus::Pending || unfinished.contains(&record.plan.id.as_str())
                 {
                     found.push(record.plan);
@@ -208,16 +210,26 @@ impl Contracts {
         }
     }
 
-    /// How every lineage is doing, by name.
+    /// How every lineage is doing, by name, of those whose records can be read. What cannot be is told by
+    /// [`Contracts::damages`].
     ///
     /// # Errors
-    /// A damaged record, or what the engine could not do.
+    /// What the engine could not do.
     pub async fn lineages(&self) -> Result<Vec<LineageStatus>, AuthorityError> {
         let mut all = Vec::new();
         for authority in self.shared.system.authorities().await? {
             all.push(self.status_of(authority).await?);
         }
         Ok(all)
+    }
+
+    /// The records of this store about contracts that cannot be read. Whatever has nothing to do with one goes on; the rest
+    /// is refused with [`AuthorityError::Damaged`], and nothing is written in its place.
+    ///
+    /// # Errors
+    /// What the engine could not do.
+    pub async fn damages(&self) -> Result<Vec<Damage>, AuthorityError> {
+        self.shared.system.damages().await
     }
 
     /// What was accepted, by whom and why, the oldest first.
@@ -261,7 +273,7 @@ impl Contracts {
     /// A damaged record, or what the engine could not do.
     pub async fn broken_glass(&self) -> Result<Vec<GlassAct>, AuthorityError> {
         let entries = self.shared.system.entries("glass.").await?;
-        entries.iter().map(|entry| parsed(entry).map(|kept| kept.value)).collect()
+        entries.iter().map(|entry| Ok(parsed(entry)?.value)).collect()
     }
 
     /// Takes a bucket back that was set aside when its alias was removed: it stays, and takes writes again under the

@@ -1,6 +1,8 @@
+use pleach_contract::Problems;
 use pleach_engine::{BucketName, CommitError, EngineError, ErrorKind, InvalidName, Key, Revision};
 
 use crate::plan::Sample;
+use crate::record::Damage;
 
 /// What stands between a store and a contract.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +174,14 @@ pub enum AuthorityError {
     /// Someone asked for it to stop.
     #[error("it was cancelled, and nothing has changed")]
     Cancelled,
+    /// A contract whose schemas cannot be compiled, which one that was read has not.
+    #[error("the schemas of `{alias}` cannot be compiled: {problems}")]
+    Schemas {
+        /// The resource or state store.
+        alias: String,
+        /// What is wrong with them.
+        problems: Problems,
+    },
     /// Something that must be said was left out.
     #[error("{what} is missing")]
     Missing {
@@ -203,6 +213,7 @@ impl AuthorityError {
             | Self::OtherService { .. }
             | Self::NotAccepted { .. }
             | Self::Outdated { .. }
+            | Self::Schemas { .. }
             | Self::Missing { .. } => ErrorKind::Invalid,
             Self::Incapable { .. } => ErrorKind::Unsupported,
             Self::Unfinished { source, .. } => source.kind(),
@@ -214,7 +225,9 @@ impl AuthorityError {
     /// The next step.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Damaged { .. } => "keep a copy of the store, then restore it from a backup",
+            Self::Damaged { .. } => {
+                "see all that is damaged with `pleach contract status`, keep a copy of the store, and restore a backup"
+            }
             Self::Moved { .. } => "make a new plan, and look at it again",
             Self::UnknownPlan { .. } => "make a plan with this store, and apply that",
             Self::OtherStore { .. } => "make a plan with this store, or name the store it was made for",
@@ -231,6 +244,7 @@ impl AuthorityError {
             Self::UnknownLineage { .. } => "plan and apply a contract of it first",
             Self::NotAccepted { .. } => "plan and apply the contract that the program was built with",
             Self::Outdated { .. } => "build the program with the contract that is in force",
+            Self::Schemas { .. } => "read the contract from its document, which says what is wrong and where",
             Self::NotSetAside { .. } => "see its status for the buckets that can be restored",
             Self::Unfinished { .. } => {
                 "see the cause, mend it, and apply or resume again: it goes on where it was"
@@ -250,6 +264,12 @@ impl AuthorityError {
             }
             CommitError::Engine(error) => Self::Engine(error),
         }
+    }
+}
+
+impl From<Damage> for AuthorityError {
+    fn from(Damage { key, revision, what }: Damage) -> Self {
+        Self::Damaged { key, revision, what }
     }
 }
 

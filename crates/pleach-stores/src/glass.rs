@@ -1,7 +1,7 @@
 use pleach_engine::{BucketName, CommitError, EngineError, Expectation, Key};
 
 use crate::error::AuthorityError;
-use crate::guarded::Shared;
+use crate::guards::Shared;
 use crate::naming::system_key;
 use crate::record::GlassAct;
 

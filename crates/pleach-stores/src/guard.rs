@@ -1,9 +1,9 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use pleach_contract::Digest;
-use pleach_engine::{Action, Batch, BucketName, EngineError, Expiry, Key, Operation, Revision, Timestamp};
+use pleach_engine::{Action, Batch, BucketName, EngineError, Key, Operation, Revision, Timestamp};
 
+use crate::binding::Unstamped;
 use crate::compiled::{CompiledKeyspace, CompiledResource, Misfit};
 use crate::envelope::Envelope;
 
@@ -18,8 +18,8 @@ pub(crate) struct Guard {
 /// What a bucket takes.
 #[derive(Debug)]
 pub(crate) enum Rule {
-    /// What keeps the contract in force and the one that is about to be, as far as there are both.
-    Checked { in_force: Option<Arc<CompiledResource>>, claim: Option<Claimed>, unstamped: Option<String> },
+    /// What keeps the contract in force and those that are about to be, as far as there are any.
+    Checked { in_force: Option<Arc<CompiledResource>>, claims: Vec<Claimed>, unstamped: Option<Unstamped> },
     /// Nothing: it was set aside.
     SetAside,
     /// Nothing, since nobody can say what: a record about it is damaged.
@@ -31,6 +31,7 @@ pub(crate) enum Rule {
 pub(crate) struct Claimed {
     /// None if the contract no longer has the resource.
     pub(crate) resource: Option<Arc<CompiledResource>>,
+    /// Until when it holds; none if it was accepted.
     pub(crate) until: Option<Timestamp>,
 }
 
@@ -38,6 +39,14 @@ impl Claimed {
     fn holds(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }
+}
+
+/// What writes have to keep now.
+struct Asked<'g> {
+    /// Asks for a version and a time to live, too.
+    in_force: Option<&'g CompiledResource>,
+    /// Only look at what is written.
+    claims: Vec<&'g CompiledResource>,
 }
 
 impl Guard {
@@ -48,9 +57,7 @@ impl Guard {
     /// Whether the bucket is owned. One that was only about to be and whose claim has run out is not.
     pub(crate) fn stands(&self, now: Timestamp) -> bool {
         match &self.rule {
-            Rule::Checked { in_force: None, claim, .. } => {
-                claim.as_ref().is_some_and(|claim| claim.holds(now))
-            }
+            Rule::Checked { in_force: None, claims, .. } => claims.iter().any(|claim| claim.holds(now)),
             Rule::Checked { .. } | Rule::SetAside | Rule::Damaged { .. } => true,
         }
     }
@@ -80,29 +87,29 @@ impl Guard {
         now: Timestamp,
         checked: Option<&Digest>,
     ) -> Result<Batch, EngineError> {
-        let Rule::Checked { in_force, claim, unstamped } = &self.rule else {
+        let Rule::Checked { unstamped, .. } = &self.rule else {
             return Err(self.refuse("written to"));
         };
-        let claim = claim.as_ref().filter(|claim| claim.holds(now)).and_then(|claim| claim.resource.as_ref());
-        let in_force = in_force.as_ref().filter(|resource| checked != Some(resource.digest()));
-        if in_force.is_none() && claim.is_none() {
+        let Asked { in_force, claims } = self.asked(now);
+        let in_force = in_force.filter(|resource| checked != Some(resource.digest()));
+        if in_force.is_none() && claims.is_empty() {
             return Ok(batch);
         }
         let mut operations = batch.into_operations();
         for operation in &mut operations {
             if let Some(resource) = in_force {
-                self.enforce(resource, operation)?;
+                self.enforce(resource, operation, now)?;
             }
-            if let Some(resource) = claim {
-                self.inspect(resource, operation, unstamped.as_deref())?;
+            for resource in &claims {
+                self.inspect(resource, operation, unstamped.as_ref())?;
             }
         }
         Ok(operations.into_iter().collect())
     }
 
     /// Stamps what has no version yet, checking nothing: for writes past the guard, so that readers know what they find.
-    pub(crate) fn stamp(&self, batch: Batch) -> Batch {
-        let Rule::Checked { in_force: Some(resource), .. } = &self.rule else { return batch };
+    pub(crate) fn stamp(&self, batch: Batch, now: Timestamp) -> Batch {
+        let Some(resource) = self.asked(now).in_force else { return batch };
         let mut operations = batch.into_operations();
         for operation in &mut operations {
             let is_put = matches!(operation.action, Action::Put { .. });
@@ -116,8 +123,28 @@ impl Guard {
         operations.into_iter().collect()
     }
 
-    /// What the contract in force asks for: a fitting key and value, a version, and no longer life than it grants.
-    fn enforce(&self, resource: &CompiledResource, operation: &mut Operation) -> Result<(), EngineError> {
+    /// What writes have to keep now. In a bucket in which nothing is in force yet, the contract that was accepted for it
+    /// counts as if it were: whoever reads once it is will find what is written before.
+    fn asked(&self, now: Timestamp) -> Asked<'_> {
+        let Rule::Checked { in_force, claims, .. } = &self.rule else {
+            return Asked { in_force: None, claims: Vec::new() };
+        };
+        let held = claims.iter().filter(|claim| claim.holds(now));
+        let (accepted, planned): (Vec<_>, Vec<_>) = held.partition(|claim| claim.until.is_none());
+        let mut accepted = accepted.into_iter().filter_map(|claim| claim.resource.as_deref());
+        let in_force = in_force.as_deref().or_else(|| accepted.next());
+        let planned = planned.into_iter().filter_map(|claim| claim.resource.as_deref());
+        Asked { in_force, claims: accepted.chain(planned).collect() }
+    }
+
+    /// What the contract in force asks for: a fitting key and value, a version, and no longer life than its keyspace
+    /// grants. What asks for a longer one is not refused; it gets what there is.
+    fn enforce(
+        &self,
+        resource: &CompiledResource,
+        operation: &mut Operation,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
         if !matches!(operation.action, Action::Put { .. }) {
             return Ok(());
         }
@@ -128,9 +155,7 @@ impl Guard {
         let version = operation.headers.get(Envelope::VERSION).unwrap_or_default().to_owned();
         if let Action::Put { value, expiry } = &mut operation.action {
             keyspace.check(&version, value).map_err(|misfit| self.broken(&operation.key, &misfit))?;
-            if let Some(ttl) = keyspace.ttl() {
-                shorten(expiry, ttl);
-            }
+            *expiry = keyspace.granted(*expiry, now);
         }
         Ok(())
     }
@@ -140,7 +165,7 @@ impl Guard {
         &self,
         resource: &CompiledResource,
         operation: &Operation,
-        unstamped: Option<&str>,
+        unstamped: Option<&Unstamped>,
     ) -> Result<(), EngineError> {
         let Action::Put { value, .. } = &operation.action else { return Ok(()) };
         let check = |keyspace: &CompiledKeyspace| -> Result<(), Misfit> {
@@ -170,9 +195,10 @@ impl Guard {
 pub(crate) fn version_of<'v>(
     stamped: Option<&'v str>,
     keyspace: &'v CompiledKeyspace,
-    unstamped: Option<&'v str>,
+    unstamped: Option<&'v Unstamped>,
 ) -> &'v str {
-    stamped.or(unstamped.filter(|version| keyspace.knows(version))).unwrap_or(keyspace.version())
+    let unstamped = || unstamped.map(|unstamped| unstamped.of(keyspace.name()));
+    stamped.or_else(unstamped).unwrap_or(keyspace.version())
 }
 
 fn stamped(
@@ -185,12 +211,4 @@ fn stamped(
     }
     operation.headers.set(Envelope::VERSION, keyspace.version())?;
     operation.headers.set(Envelope::WRITER, resource.digest().as_str())
-}
-
-fn shorten(expiry: &mut Expiry, ttl: Duration) {
-    match expiry {
-        Expiry::Bucket => *expiry = Expiry::After(ttl),
-        Expiry::After(asked) => *asked = ttl.min(*asked),
-        Expiry::At(_) => {}
-    }
 }

@@ -19,6 +19,7 @@ mod error;
 mod glass;
 mod guard;
 mod guarded;
+mod guards;
 mod kv;
 mod naming;
 mod place;
@@ -34,16 +35,17 @@ mod survey;
 mod system;
 
 pub use apply::ApplyOptions;
-pub use binding::Binding;
+pub use binding::{Binding, Unstamped};
 pub use compiled::{CompiledKeyspace, CompiledResource, Misfit};
 pub use contracts::{Applied, Contracts, LineageStatus, PlanSummary};
 pub use envelope::Envelope;
 pub use error::AuthorityError;
 pub use glass::GLASS_KEYS_MAX;
-pub use guarded::{GUARD_AGE_MAX, Guarded};
+pub use guarded::Guarded;
+pub use guards::GUARD_AGE_MAX;
 pub use kv::{
     BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
-    KvWatchOptions, KvWriteError, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,
+    KvWatchOptions, KvWriteError, Mark, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,
     Retained, Retaining, SCAN_LIMIT_DEFAULT, Typed, UPGRADE_TRIES_MAX,
 };
 pub use naming::SYSTEM_BUCKET;
@@ -54,8 +56,8 @@ pub use plan::{
 };
 pub use planner::PlanOptions;
 pub use reconcile::GRACE;
-pub use record::{Authority, Claim, Decision, GlassAct, Materialised, Owner, OwnerState};
-pub use service::Service;
+pub use record::{Authority, Claim, Damage, Decision, GlassAct, Materialised, Owner, OwnerState};
+pub use service::{BindOptions, Service};
 pub use survey::{OnProgress, ScanProgress};
 
 // What the signatures above are made of, so that the code that is made of a contract needs no other crate.

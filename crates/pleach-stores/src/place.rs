@@ -5,7 +5,7 @@ use std::time::Duration;
 use pleach_contract::{Contract, KvResource};
 use pleach_engine::{BucketConfig, BucketInfo, BucketName, Capabilities, EngineError};
 
-use crate::binding::Binding;
+use crate::binding::{Binding, Unstamped};
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
 use crate::naming::{bucket_name, is_reserved};
@@ -46,9 +46,7 @@ impl Place {
         let config = desired_config(resource, self.info.as_ref(), lineage, can);
         let Some(info) = &self.info else { return Step::Create { alias, bucket, config } };
         match self.kind {
-            PlaceKind::Adopted => {
-                Step::Adopt { alias, bucket, config, unstamped_version: resource.version.clone() }
-            }
+            PlaceKind::Adopted => Step::Adopt { alias, bucket, config, unstamped: Unstamped::by(resource) },
             PlaceKind::TakenBack => Step::TakeBack { alias, bucket, config },
             PlaceKind::Own | PlaceKind::Left => {
                 let changes: Vec<String> =
@@ -61,11 +59,11 @@ impl Place {
         }
     }
 
-    /// The version of values that carry none.
-    pub(crate) fn unstamped(&self, resource: Option<&KvResource>) -> Option<String> {
+    /// The versions of values that carry none.
+    pub(crate) fn unstamped(&self, resource: Option<&KvResource>) -> Option<Unstamped> {
         match self.kind {
-            PlaceKind::Adopted => resource.map(|resource| resource.version.clone()),
-            _ => self.owner.as_ref().and_then(|owner| owner.unstamped_version.clone()),
+            PlaceKind::Adopted => resource.map(Unstamped::by),
+            _ => self.owner.as_ref().and_then(|owner| owner.unstamped.clone()),
         }
     }
 }
@@ -90,6 +88,10 @@ impl Contracts {
             };
             places.push(place);
         }
+        // A record of what is left that cannot be read is not among those below.
+        for (_, binding) in bindings.iter().filter(|(alias, _)| !contract.resources.kv.contains_key(*alias)) {
+            self.shared.system.owner(&binding.bucket).await?;
+        }
         let now = self.shared.clock.now();
         for (bucket, kept) in self.shared.system.owners(contract.id.as_str()).await? {
             let alias = &kept.value.alias;
@@ -98,7 +100,7 @@ impl Contracts {
             }
             // One that an unfinished plan has only claimed is left just as well.
             if kept.value.state == OwnerState::Owned && !contract.resources.kv.contains_key(alias) {
-                let binding = Binding { bucket, unstamped_version: None };
+                let binding = Binding { bucket, unstamped: None };
                 places.push(Place { kind: PlaceKind::Left, ..self.bound(alias, &binding).await? });
             }
         }
@@ -139,19 +141,6 @@ impl Contracts {
             |why| AuthorityError::NotAdopted { alias: alias.to_owned(), bucket: bucket.clone(), why };
         if is_reserved(bucket) {
             return Err(refused("it is the store's own"));
-        }
-        let resource = contract.resources.kv.get(alias);
-        let is_known = |resource: &KvResource| {
-            let mut keyspaces = resource.keyspaces.values();
-            keyspaces.all(|keyspace| {
-                keyspace.version == resource.version
-                    || keyspace.accepted_versions.contains_key(&resource.version)
-            })
-        };
-        if !resource.is_none_or(is_known) {
-            return Err(refused(
-                "a keyspace does not know the resource's version, which its values would have",
-            ));
         }
         if place.info.is_none() {
             return Err(refused("there is no such bucket"));

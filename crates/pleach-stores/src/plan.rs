@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::binding::Unstamped;
 use crate::record::moment;
 
 /// The format of a plan.
@@ -188,8 +189,8 @@ pub enum Step {
         bucket: String,
         /// What its configuration becomes.
         config: BucketConfig,
-        /// The version that the values in it have from then on.
-        unstamped_version: String,
+        /// The versions that the values in it have from then on.
+        unstamped: Unstamped,
     },
     /// Takes a bucket back that was set aside when its alias was removed, with what is in it.
     TakeBack {
@@ -264,8 +265,9 @@ impl fmt::Display for Step {
         let (alias, bucket) = (self.alias(), self.bucket());
         match self {
             Self::Create { .. } => write!(f, "create bucket {bucket} for {alias}"),
-            Self::Adopt { unstamped_version, .. } => {
-                write!(f, "adopt bucket {bucket} for {alias}, its values as version {unstamped_version}")
+            Self::Adopt { unstamped: Unstamped { version, keyspaces }, .. } => {
+                write!(f, "adopt bucket {bucket} for {alias}, its values as version {version}")?;
+                keyspaces.iter().try_for_each(|(name, version)| write!(f, ", those of {name} as {version}"))
             }
             Self::TakeBack { .. } => write!(f, "take back bucket {bucket} for {alias}"),
             Self::Configure { changes, .. } => {

@@ -225,15 +225,9 @@ impl Contracts {
         watchers: &Watchers,
     ) -> Result<(Scanned, Vec<Asked>), AuthorityError> {
         let shared = &self.shared;
-        let old = match place
-            .owner
-            .as_ref()
-            .and_then(|owner| owner.digest.as_ref().map(|digest| (owner, digest)))
-        {
-            Some((owner, digest)) => {
-                let in_force = shared.system.contract(&owner.lineage, digest).await?;
-                shared.compiled(&in_force, &place.alias)?
-            }
+        let digest = place.owner.as_ref().and_then(|owner| Some((owner, owner.digest.as_ref()?)));
+        let old = match digest {
+            Some((owner, digest)) => shared.in_force(&owner.lineage, digest, &place.alias).await?,
             None => None,
         };
         let resource = contract.resources.kv.get(&place.alias);

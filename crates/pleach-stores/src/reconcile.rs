@@ -17,17 +17,35 @@ pub const GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const RACES_MAX: usize = 8;
 
 impl Contracts {
-    /// Brings the plan that was accepted last to its end. Every step can be done again, so it does not matter who has
-    /// begun with it, nor how often.
-    pub(crate) async fn finish(&self, lineage: &str) -> Result<(), AuthorityError> {
+    /// Brings the plan that was accepted last to its end, unless that is not the `only` one. Every step can be done again,
+    /// so it does not matter who has begun with it, nor how often.
+    pub(crate) async fn finish(&self, lineage: &str, only: Option<&str>) -> Result<(), AuthorityError> {
+        let authority = self.shared.system.authority(lineage).await?;
+        if authority.is_none_or(|kept| kept.value.status.unfinished().is_none()) {
+            return Ok(());
+        }
+        // What is written from here on keeps the contract as one that was accepted.
+        self.shared.reload().await?;
+        let finished = self.take_steps(lineage, only).await;
+        if finished.is_err() {
+            self.shared.forget().await;
+            return finished;
+        }
+        Ok(self.shared.reload().await?)
+    }
+
+    async fn take_steps(&self, lineage: &str, only: Option<&str>) -> Result<(), AuthorityError> {
         for _ in 0..RACES_MAX {
             let Some(authority) = self.shared.system.authority(lineage).await? else { return Ok(()) };
             let Some((id, done)) = authority.value.status.unfinished() else { return Ok(()) };
+            if only.is_some_and(|only| only != id) {
+                return Ok(());
+            }
             let unknown = || AuthorityError::UnknownPlan { plan: id.to_owned(), lineage: lineage.to_owned() };
             let plan = self.shared.system.plan(lineage, id).await?.ok_or_else(unknown)?.value.plan;
             let done = done.min(plan.steps.len());
             match self.go_on(&plan, authority, done).await {
-                Ok(()) => return Ok(self.shared.reload().await?),
+                Ok(()) => return Ok(()),
                 // Someone else goes on with it too: see how far it is now.
                 Err(AuthorityError::Moved { .. }) => {}
                 Err(error) => return Err(error),
@@ -114,11 +132,8 @@ impl Contracts {
             };
             let owner = bound(step, kept.value.clone(), &plan.target, now);
             if !matches!(step, Step::SetAside { .. }) {
-                let unstamped_version = owner.unstamped_version.clone();
-                bindings.insert(
-                    step.alias().to_owned(),
-                    Binding { bucket: step.bucket().to_owned(), unstamped_version },
-                );
+                let (bucket, unstamped) = (step.bucket().to_owned(), owner.unstamped.clone());
+                bindings.insert(step.alias().to_owned(), Binding { bucket, unstamped });
             }
             batch.push(system.put_owner(step.bucket(), &owner, unchanged(Some(&kept)))?);
         }
@@ -142,12 +157,18 @@ impl Contracts {
         };
         let owner = Owner { state: OwnerState::Restored, ..kept.value.clone() };
         let put = system.put_owner(&bucket, &owner, unchanged(Some(&kept)))?;
-        system.commit(put.into()).await.map_err(|error| AuthorityError::of_commit(error, lineage))?;
-        self.shared.reload().await?;
+        self.change_guards(lineage, put.into()).await?;
         Ok(BucketName::parse(bucket)?)
     }
 
     pub(crate) async fn sweep_buckets(&self) -> Result<Vec<BucketName>, AuthorityError> {
+        let swept = self.let_all_go().await;
+        // However far it came, the guards of what is gone are gone too.
+        self.shared.forget().await;
+        swept
+    }
+
+    async fn let_all_go(&self) -> Result<Vec<BucketName>, AuthorityError> {
         let now = self.shared.clock.now();
         let mut swept = Vec::new();
         for (bucket, kept) in self.shared.system.all_owners().await? {
@@ -158,13 +179,12 @@ impl Contracts {
                 OwnerState::Owned | OwnerState::Restored => false,
             };
             // One that a plan is taking back stays.
-            let is_claimed = kept.value.claim.as_ref().is_some_and(|claim| claim.holds(now));
+            let is_claimed = !kept.value.claims(now).is_empty();
             if is_over && !is_claimed {
                 self.let_go(&bucket, kept).await?;
                 swept.push(BucketName::parse(bucket)?);
             }
         }
-        self.shared.reload().await?;
         Ok(swept)
     }
 

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use pleach_engine::Timestamp;
+use pleach_engine::{Key, Revision, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::binding::Binding;
+use crate::binding::{Binding, Unstamped};
 
 /// What a lineage shall be and how far it is: `authority.LINEAGE` in the system bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,14 @@ impl Materialised {
             Self::Pending { plan, done } | Self::Failed { plan, done, .. } => Some((plan, *done)),
         }
     }
+
+    /// The plan of which a step could not be done.
+    pub(crate) fn failed(&self) -> Option<&str> {
+        match self {
+            Self::Failed { plan, .. } => Some(plan),
+            Self::Current | Self::Pending { .. } => None,
+        }
+    }
 }
 
 /// Who owns a bucket: `bucket.NAME` in the system bucket.
@@ -76,15 +84,33 @@ pub struct Owner {
     /// Whether it was there before it was owned: then it is never deleted, but given back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
-    /// The version that values without one have.
+    /// The versions that values without one have; none if it was not adopted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unstamped_version: Option<String>,
+    pub unstamped: Option<Unstamped>,
 }
 
 impl Owner {
+    /// The claims that writes have to keep now, the newest first.
+    pub(crate) fn claims(&self, now: Timestamp) -> Vec<Claim> {
+        let newest = self.claim.clone().filter(|claim| claim.holds(now));
+        newest.into_iter().chain(self.claim.as_ref().and_then(Claim::below)).collect()
+    }
+
+    /// The plan that was accepted for the bucket and is not in force in it yet.
+    pub(crate) fn accepted(&self) -> Option<&str> {
+        let claim = self.claim.as_ref()?;
+        if claim.is_accepted() { Some(&claim.plan) } else { claim.over.as_deref() }
+    }
+
     /// Whether it is only what is left of a claim that holds no more: the bucket was never made or adopted.
     pub(crate) fn is_stale(&self, now: Timestamp) -> bool {
-        self.digest.is_none() && self.claim.as_ref().is_none_or(|claim| !claim.holds(now))
+        self.digest.is_none() && self.claims(now).is_empty()
+    }
+
+    /// What is left of it without its newest claim; nothing, if that was all there was to it.
+    pub(crate) fn released(self) -> Option<Self> {
+        let claim = self.claim.as_ref().and_then(Claim::below);
+        (self.digest.is_some() || claim.is_some()).then_some(Self { claim, ..self })
     }
 }
 
@@ -100,9 +126,23 @@ pub struct Claim {
     /// Until when it holds unless the plan is accepted; none once it is.
     #[serde(default, with = "moment_or_none", skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// The plan that was accepted before and did not come to its end: writes keep that too, and it is what is left if
+    /// this one is not accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
 }
 
 impl Claim {
+    /// Of a plan that was accepted.
+    pub(crate) fn accepted(plan: impl Into<String>) -> Self {
+        Self { plan: plan.into(), ahead: false, until: None, over: None }
+    }
+
+    /// The one that it stands over.
+    pub(crate) fn below(&self) -> Option<Self> {
+        self.over.clone().map(Self::accepted)
+    }
+
     /// Whether writes have to keep it.
     pub(crate) fn holds(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
@@ -165,7 +205,7 @@ pub struct GlassAct {
     pub why: String,
     /// The bucket.
     pub bucket: String,
-    /// What was done: `commit`, `create`, `update` or `delete`.
+    /// What was done to it: it was `written to`, `created`, `updated`, `deleted` or `compacted`.
     pub act: String,
     /// The first keys that it was done to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -175,6 +215,23 @@ pub struct GlassAct {
     /// When.
     #[serde(with = "moment")]
     pub time: Timestamp,
+}
+
+/// A record of the system bucket that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Damage {
+    /// The record.
+    #[serde(serialize_with = "as_text")]
+    pub key: Key,
+    /// Its revision; zero if it is missing.
+    pub revision: Revision,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+fn as_text<S: serde::Serializer>(key: &Key, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(key)
 }
 
 /// Which store it is: `store` in the system bucket.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pleach_contract::{Contract, Validators};
 use pleach_engine::{Clock, Engine};
 
-use crate::kv::{Ground, KvError, KvStore, Resource};
+use crate::kv::{Ground, KvError, KvStore, Mark, Resource};
 use crate::{Binding, Contracts, Guarded};
 
 /// The resources of a contract, bound to the buckets where they are. A handle, cheap to clone.
@@ -42,7 +42,7 @@ use crate::{Binding, Contracts, Guarded};
 /// let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
 /// let bucket = BucketName::parse("svc_notes_notes")?;
 /// engine.create_bucket(&bucket, BucketConfig::plain(engine.capabilities())).await?;
-/// let binding = Binding { bucket: bucket.to_string(), unstamped_version: None };
+/// let binding = Binding { bucket: bucket.to_string(), unstamped: None };
 ///
 /// let service = Service::new(engine, Arc::new(SystemClock::new()), &contract, [("notes".into(), binding)])?;
 /// let notes = service.kv("notes")?.keyspace::<Note>("note")?;
@@ -63,6 +63,19 @@ pub struct Service {
     resources: Arc<BTreeMap<String, Arc<Resource>>>,
 }
 
+/// How a service is bound.
+#[derive(Clone, Default)]
+pub struct BindOptions {
+    /// Marks whatever is written through it, markers too: with the headers of an origin, for example.
+    pub mark: Option<Mark>,
+}
+
+impl fmt::Debug for BindOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BindOptions").field("is_marked", &self.mark.is_some()).finish()
+    }
+}
+
 impl Service {
     /// Binds the resources of the contract that the code was written for, by alias, to buckets of an engine that no
     /// contract owns. [`Service::bind`] is for those that one does.
@@ -75,7 +88,8 @@ impl Service {
         contract: &Contract,
         bindings: impl IntoIterator<Item = (String, Binding)>,
     ) -> Result<Self, KvError> {
-        Self::on(&Ground { engine, guarded: None, clock }, contract, bindings, &Validators::default())
+        let ground = Ground { engine, guarded: None, clock, mark: None };
+        Self::on(&ground, contract, bindings, &Validators::default())
     }
 
     /// Binds the resources of the contract that the code was written for, as the store has them: it must be the one in
@@ -84,10 +98,23 @@ impl Service {
     /// # Errors
     /// [`KvError::Authority`] if it is not, or what the engine could not do.
     pub async fn bind(engine: &Guarded, contract: &Contract) -> Result<Self, KvError> {
+        Self::bind_with(engine, contract, BindOptions::default()).await
+    }
+
+    /// [`Service::bind`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Service::bind`].
+    pub async fn bind_with(
+        engine: &Guarded,
+        contract: &Contract,
+        options: BindOptions,
+    ) -> Result<Self, KvError> {
         let bindings = Contracts::of(engine).bind(contract).await?;
         let (guarded, shared) = (engine.clone(), engine.shared());
         let (engine, clock) = (Arc::new(guarded.clone()), Arc::clone(&shared.clock));
-        Self::on(&Ground { engine, guarded: Some(guarded), clock }, contract, bindings, &shared.validators)
+        let ground = Ground { engine, guarded: Some(guarded), clock, mark: options.mark };
+        Self::on(&ground, contract, bindings, &shared.validators)
     }
 
     fn on(

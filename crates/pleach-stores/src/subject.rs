@@ -2,11 +2,12 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use pleach_contract::evolution::Question;
-use pleach_contract::key::Grammar;
+use pleach_contract::key::{Grammar, Kind};
 use pleach_contract::{KvResource, Refused, Violation, canonical};
 use pleach_engine::{Entry, Timestamp};
 use serde_json::Value;
 
+use crate::binding::Unstamped;
 use crate::compiled::{CompiledKeyspace, CompiledResource, Misfit};
 use crate::envelope::Envelope;
 use crate::guard::version_of;
@@ -20,7 +21,7 @@ pub(crate) struct Looked<'e> {
     /// Its keyspace under the contract it was written under; none if that has no place for it.
     keyspace: Option<&'e CompiledKeyspace>,
     new: Option<&'e CompiledResource>,
-    unstamped: Option<&'e str>,
+    unstamped: Option<&'e Unstamped>,
     is_kept: bool,
     /// How many records its key has, if someone asked.
     pub(crate) records: u64,
@@ -41,7 +42,7 @@ impl<'e> Looked<'e> {
         entry: &'e Entry,
         old: Option<&'e CompiledResource>,
         new: Option<&'e CompiledResource>,
-        unstamped: Option<&'e str>,
+        unstamped: Option<&'e Unstamped>,
     ) -> Self {
         let found = old.or(new).map(|resource| resource.keyspace_of(&entry.key));
         let is_kept = old.is_some() && matches!(found, Some(Err(Misfit::Kept { .. })));
@@ -176,7 +177,7 @@ impl<'e> Looked<'e> {
         }
     }
 
-    /// What its key in an index is made of. Values that are written differently are taken for different.
+    /// What its key in an index is made of: the same for values that are the same, however they are written.
     fn index_key(&self, resource: &KvResource, name: &str) -> Option<String> {
         let index = resource.indexes.get(name)?;
         if self.keyspace?.name() != Some(index.of.as_str()) {
@@ -188,12 +189,11 @@ impl<'e> Looked<'e> {
         let own_values = own.read(self.entry.key.as_str()).ok()?;
         let mut key = String::new();
         for segment in grammar.named() {
-            let segment = segment.name()?;
-            let of_value = index.values.get(segment).map(|pointer| value.pointer(pointer).map(canonical));
-            let part = match of_value {
-                Some(found) => found?,
+            let name = segment.name()?;
+            let part = match index.values.get(name) {
+                Some(pointer) => same_for_all(segment.kind(), value.pointer(pointer)?),
                 None => {
-                    let at = own.named().position(|own| own.name() == Some(segment))?;
+                    let at = own.named().position(|own| own.name() == Some(name))?;
                     own_values.get(at)?.to_string()
                 }
             };
@@ -211,6 +211,39 @@ impl<'e> Looked<'e> {
         let passed = retaining.passed(self.entry.key.as_str())?;
         Some(format!("{passed} lies before {}, where retention begins", retaining.border()))
     }
+}
+
+/// A text that is the same for all ways to write down a value of some kind.
+fn same_for_all(kind: &Kind, value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    match kind {
+        Kind::Uuid | Kind::Ulid | Kind::Hash { .. } if value.is_string() => text.to_ascii_lowercase(),
+        Kind::Time { fraction_digits: 0..=MOMENT_DIGITS } => {
+            moment(text).map_or_else(|| canonical(value), |time| time.to_string())
+        }
+        _ => canonical(value),
+    }
+}
+
+/// The fraction of a second that a moment has.
+const MOMENT_DIGITS: u8 = 6;
+
+/// The moment that a text of RFC 3339 means, in whatever zone.
+fn moment(text: &str) -> Option<Timestamp> {
+    if let Ok(moment) = text.parse() {
+        return Some(moment);
+    }
+    let (local, zone) = text.split_at_checked(text.len().checked_sub("+00:00".len())?)?;
+    let (hours, minutes) = zone.get(1..)?.split_once(':')?;
+    let minutes = hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().ok()?;
+    let ahead = match zone.chars().next()? {
+        '+' => minutes,
+        '-' => -minutes,
+        _ => return None,
+    };
+    let local: Timestamp = format!("{local}Z").parse().ok()?;
+    let micros = i64::try_from(local.as_micros()).ok()?.checked_sub(ahead * 60_000_000)?;
+    u64::try_from(micros).ok().map(Timestamp::from_micros)
 }
 
 /// What a misfit has against a change at `path` of the contract: the violation that the change causes, if there is one.

@@ -1,6 +1,7 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pleach_contract::{Contract, Digest};
+use pleach_contract::{Contract, Digest, Problems};
 use pleach_engine::{
     At, Batch, BucketConfig, BucketName, CommitError, Durability, Engine, EngineError, Entry, Expectation,
     Key, Operation, Revision, ScanQuery, Selection,
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::error::AuthorityError;
 use crate::naming::{lineage_token, system_bucket, system_key};
 use crate::plan::{Plan, PlanRecord};
-use crate::record::{Authority, Decision, Owner, StoreRecord};
+use crate::record::{Authority, Damage, Decision, GlassAct, Owner, StoreRecord};
 
 /// The digits of a version in a key, so that keys sort as versions do.
 const VERSION_DIGITS: usize = 10;
@@ -28,6 +29,20 @@ pub(crate) struct System {
 pub(crate) struct Kept<T> {
     pub(crate) value: T,
     pub(crate) revision: Revision,
+}
+
+/// The records whose keys begin alike, each with the rest of its key; and those that cannot be read.
+#[derive(Debug)]
+pub(crate) struct Listed<T> {
+    pub(crate) readable: Vec<(String, Kept<T>)>,
+    damaged: Option<Damage>,
+}
+
+impl<T> Listed<T> {
+    /// All of them, or the first that cannot be read: where one that is missing would change what is done.
+    fn whole(self) -> Result<Vec<(String, Kept<T>)>, AuthorityError> {
+        self.damaged.map_or(Ok(self.readable), |damage| Err(damage.into()))
+    }
 }
 
 /// The expectation that a record is still what was read; that there is none, if there was none.
@@ -85,8 +100,9 @@ impl System {
         self.read(&authority_key(lineage)?).await
     }
 
+    /// What all lineages shall be, of those that can be read.
     pub(crate) async fn authorities(&self) -> Result<Vec<Authority>, AuthorityError> {
-        let all = self.list::<Authority>("authority.").await?;
+        let all = self.list::<Authority>("authority.").await?.readable;
         Ok(all.into_iter().map(|(_, kept)| kept.value).collect())
     }
 
@@ -94,14 +110,15 @@ impl System {
         self.read(&owner_key(bucket)?).await
     }
 
-    /// The buckets of a lineage, by name.
+    /// The buckets of a lineage, by name, of those whose records can be read: one that is damaged concerns nobody but
+    /// whoever asks for that very bucket.
     pub(crate) async fn owners(&self, lineage: &str) -> Result<Vec<(String, Kept<Owner>)>, AuthorityError> {
         let all = self.all_owners().await?;
         Ok(all.into_iter().filter(|(_, kept)| kept.value.lineage == lineage).collect())
     }
 
     pub(crate) async fn all_owners(&self) -> Result<Vec<(String, Kept<Owner>)>, AuthorityError> {
-        self.list("bucket.").await
+        Ok(self.list("bucket.").await?.readable)
     }
 
     pub(crate) async fn plan(
@@ -112,28 +129,93 @@ impl System {
         self.read(&plan_key(lineage, plan)?).await
     }
 
+    /// The plans of a lineage that can be read.
     pub(crate) async fn plans(&self, lineage: &str) -> Result<Vec<Kept<PlanRecord>>, AuthorityError> {
-        let all = self.list(&format!("plan.{}.", lineage_token(lineage))).await?;
+        let all = self.list(&format!("plan.{}.", lineage_token(lineage))).await?.readable;
         Ok(all.into_iter().map(|(_, kept)| kept).collect())
     }
 
     pub(crate) async fn decisions(&self, lineage: &str) -> Result<Vec<Decision>, AuthorityError> {
-        let all = self.list::<Decision>(&format!("decision.{}.", lineage_token(lineage))).await?;
+        let all = self.list::<Decision>(&format!("decision.{}.", lineage_token(lineage))).await?.whole()?;
         Ok(all.into_iter().map(|(_, kept)| kept.value).collect())
     }
 
     /// A contract that was accepted.
     pub(crate) async fn contract(&self, lineage: &str, digest: &str) -> Result<Contract, AuthorityError> {
+        Ok(self.kept_contract(lineage, digest).await?.value)
+    }
+
+    async fn kept_contract(&self, lineage: &str, digest: &str) -> Result<Kept<Contract>, AuthorityError> {
         let key = contract_key(lineage, digest)?;
-        let Some(found) = self.read::<serde_json::Value>(&key).await? else {
-            let what = "it is missing, though it was accepted".to_owned();
-            return Err(AuthorityError::Damaged { key, revision: Revision::ZERO, what });
+        let Some(Kept { value, revision }) = self.read::<serde_json::Value>(&key).await? else {
+            return Err(missing(key).into());
         };
-        contract_of(&found.value, digest).map_err(|what| AuthorityError::Damaged {
-            key,
-            revision: found.revision,
-            what,
-        })
+        match contract_of(&value, digest) {
+            Ok(value) => Ok(Kept { value, revision }),
+            Err(what) => Err(Damage { key, revision, what }.into()),
+        }
+    }
+
+    /// What `compile` makes of a contract that was accepted. What it cannot be made of is damaged, however it came to be.
+    pub(crate) async fn compiled<T>(
+        &self,
+        lineage: &str,
+        digest: &str,
+        compile: impl FnOnce(&Contract) -> Result<T, Problems>,
+    ) -> Result<T, AuthorityError> {
+        let Kept { value, revision } = self.kept_contract(lineage, digest).await?;
+        let key = contract_key(lineage, digest)?;
+        compile(&value).map_err(|problems| Damage { key, revision, what: problems.to_string() }.into())
+    }
+
+    /// The contract that a plan leads to which was claimed for a bucket.
+    pub(crate) async fn planned(&self, lineage: &str, plan: &str) -> Result<Kept<Contract>, AuthorityError> {
+        let key = plan_key(lineage, plan)?;
+        let Some(Kept { value: PlanRecord { plan, .. }, revision }) = self.plan(lineage, plan).await? else {
+            return Err(missing(key).into());
+        };
+        match contract_of(&plan.contract, &plan.target) {
+            Ok(value) => Ok(Kept { value, revision }),
+            Err(what) => Err(Damage { key, revision, what }.into()),
+        }
+    }
+
+    /// Every record that cannot be read, and every contract that was accepted and is not there.
+    pub(crate) async fn damages(&self) -> Result<Vec<Damage>, AuthorityError> {
+        let (mut damages, mut contracts, mut accepted) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        for entry in self.entries("").await? {
+            let (kind, rest) = entry.key.as_str().split_once('.').unwrap_or((entry.key.as_str(), ""));
+            let read = match kind {
+                "store" => parsed::<StoreRecord>(&entry).map(drop),
+                "authority" => parsed::<Authority>(&entry).map(drop),
+                "bucket" => parsed::<Owner>(&entry).map(drop),
+                "plan" => parsed::<PlanRecord>(&entry).map(drop),
+                "glass" => parsed::<GlassAct>(&entry).map(drop),
+                "decision" => parsed::<Decision>(&entry).map(|kept| {
+                    let lineage = rest.rsplit_once('.').map_or(rest, |(lineage, _)| lineage);
+                    accepted.insert(format!("contract.{lineage}.{}", kept.value.digest));
+                }),
+                "contract" => {
+                    contracts.insert(entry.key.to_string());
+                    let digest = rest.rsplit_once('.').map_or(rest, |(_, digest)| digest);
+                    parsed::<serde_json::Value>(&entry).and_then(|kept| {
+                        match contract_of(&kept.value, digest) {
+                            Ok(_) => Ok(()),
+                            Err(what) => {
+                                Err(Damage { key: entry.key.clone(), revision: entry.revision, what })
+                            }
+                        }
+                    })
+                }
+                // Of a newer version: nothing here needs it.
+                _ => Ok(()),
+            };
+            damages.extend(read.err());
+        }
+        for lost in accepted.difference(&contracts) {
+            damages.push(missing(Key::parse(lost)?));
+        }
+        Ok(damages)
     }
 
     /// A record that cannot be read, or is not there, is an error that names it.
@@ -142,29 +224,29 @@ impl System {
         key: &Key,
     ) -> Result<Option<Kept<T>>, AuthorityError> {
         match self.engine.read(&self.bucket, key, At::Latest).await {
-            Ok(entry) => entry.map(|entry| parsed(&entry)).transpose(),
+            Ok(entry) => Ok(entry.map(|entry| parsed(&entry)).transpose()?),
             Err(EngineError::BucketNotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The records whose keys begin so, with what follows in the key.
-    async fn list<T: DeserializeOwned>(
-        &self,
-        prefix: &str,
-    ) -> Result<Vec<(String, Kept<T>)>, AuthorityError> {
-        let mut list = Vec::new();
+    /// The records whose keys begin so.
+    async fn list<T: DeserializeOwned>(&self, prefix: &str) -> Result<Listed<T>, EngineError> {
+        let mut listed = Listed { readable: Vec::new(), damaged: None };
         for entry in self.entries(prefix).await? {
             let rest = entry.key.as_str().strip_prefix(prefix).unwrap_or_default().to_owned();
-            list.push((rest, parsed(&entry)?));
+            match parsed(&entry) {
+                Ok(kept) => listed.readable.push((rest, kept)),
+                Err(damage) => listed.damaged = listed.damaged.or(Some(damage)),
+            }
         }
-        Ok(list)
+        Ok(listed)
     }
 
     /// The entries whose keys begin so.
     pub(crate) async fn entries(&self, prefix: &str) -> Result<Vec<Entry>, EngineError> {
-        let mut query =
-            ScanQuery { selection: Selection::prefix(prefix), limit: 1000, ..ScanQuery::default() };
+        let selection = if prefix.is_empty() { Selection::all() } else { Selection::prefix(prefix) };
+        let mut query = ScanQuery { selection, limit: 1000, ..ScanQuery::default() };
         let mut entries = Vec::new();
         loop {
             let page = match self.engine.scan(&self.bucket, query.clone()).await {
@@ -262,13 +344,16 @@ pub(crate) fn contract_of(document: &serde_json::Value, digest: &str) -> Result<
     Ok(contract)
 }
 
-pub(crate) fn parsed<T: DeserializeOwned>(entry: &Entry) -> Result<Kept<T>, AuthorityError> {
-    let value = serde_json::from_slice(&entry.value).map_err(|error| AuthorityError::Damaged {
-        key: entry.key.clone(),
-        revision: entry.revision,
-        what: error.to_string(),
-    })?;
-    Ok(Kept { value, revision: entry.revision })
+pub(crate) fn parsed<T: DeserializeOwned>(entry: &Entry) -> Result<Kept<T>, Damage> {
+    let (key, revision) = (entry.key.clone(), entry.revision);
+    match serde_json::from_slice(&entry.value) {
+        Ok(value) => Ok(Kept { value, revision }),
+        Err(error) => Err(Damage { key, revision, what: error.to_string() }),
+    }
+}
+
+fn missing(key: Key) -> Damage {
+    Damage { key, revision: Revision::ZERO, what: "it is missing, though it was accepted".to_owned() }
 }
 
 fn authority_key(lineage: &str) -> Result<Key, AuthorityError> {

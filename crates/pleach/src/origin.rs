@@ -1,6 +1,8 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pleach_engine::{Headers, InvalidHeader, Operation};
+use pleach_stores::Mark;
 
 /// Who writes. Adds these facts as headers to every entry that a handle with an origin writes.
 ///
@@ -64,7 +66,7 @@ pub(crate) enum Source {
     Fixed(Headers),
     /// The server that the engine is connected to when it is asked.
     #[cfg(feature = "nats")]
-    Connection(std::sync::Arc<pleach_nats::NatsEngine>, OriginAddress),
+    Connection(Arc<pleach_nats::NatsEngine>, OriginAddress),
 }
 
 impl Source {
@@ -79,6 +81,22 @@ impl Source {
                 Origin { address, server: Some(server), cluster }.headers().map(Cow::Owned)
             }
         }
+    }
+}
+
+impl Source {
+    /// What adds its headers to whatever a service writes; none if there are none to add.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        if let Self::Fixed(headers) = self
+            && headers.is_empty()
+        {
+            return None;
+        }
+        let source = self.clone();
+        Some(Arc::new(move |operation: &mut Operation| {
+            let headers = source.headers()?;
+            add_headers(operation, &headers)
+        }))
     }
 }
 

@@ -13,6 +13,6 @@ impl Store {
     /// # Errors
     /// What the engine could not do.
     pub async fn state(&self) -> Result<State, StateError> {
-        State::open(self.shared_engine(), Arc::clone(self.clock())).await
+        State::open(self.state_engine(), Arc::clone(self.clock())).await
     }
 }

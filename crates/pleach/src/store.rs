@@ -7,7 +7,7 @@ use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
     MemoryEngine, Reads, SystemClock, Timestamp,
 };
-use pleach_stores::{Contracts, Guarded, Service};
+use pleach_stores::{BindOptions, Contracts, Guarded, Service};
 
 use crate::origin::Source;
 
@@ -158,7 +158,8 @@ impl Store {
     /// # Errors
     /// If it is not, or what the engine could not do.
     pub async fn service(&self, contract: &Contract) -> Result<Service, Error> {
-        Ok(Service::bind(&self.engine, contract).await?)
+        let options = BindOptions { mark: self.origin.mark() };
+        Ok(Service::bind_with(&self.engine, contract, options).await?)
     }
 
     /// The same store, past the guards of its contracts: what is done through it to a bucket that a contract owns is
@@ -168,6 +169,14 @@ impl Store {
     /// If it is not said who or why.
     pub fn break_glass(&self, who: &str, why: &str) -> Result<Self, Error> {
         Ok(Self { engine: Arc::new(self.engine.break_glass(who, why)?), ..self.clone() })
+    }
+
+    /// The same store for copies of whole buckets from another store, as [`migrate`](crate::migrate) and an import make them:
+    /// what users and devices have stored there is written as it was, which is refused through other handles. Contracts
+    /// are kept all the same.
+    #[must_use]
+    pub fn for_copies(&self) -> Self {
+        Self { engine: Arc::new(self.engine.for_copies()), ..self.clone() }
     }
 
     /// Finds a bucket.
@@ -264,6 +273,11 @@ impl Store {
 
     pub(crate) fn shared_engine(&self) -> Arc<dyn Engine> {
         Arc::<Guarded>::clone(&self.engine)
+    }
+
+    /// The engine for the sessions of users and devices.
+    pub(crate) fn state_engine(&self) -> Arc<dyn Engine> {
+        Arc::new(self.engine.for_state())
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {

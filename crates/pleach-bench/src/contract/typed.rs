@@ -81,7 +81,7 @@ impl Subject {
         let engine: Arc<dyn Engine> = Arc::new(EmbeddedEngine::open(directory.path())?);
         let bucket = BucketName::parse("svc_cases_cases")?;
         block_on(engine.create_bucket(&bucket, BucketConfig { durability, ..BucketConfig::default() }))?;
-        let binding = Binding { bucket: bucket.to_string(), unstamped_version: None };
+        let binding = Binding { bucket: bucket.to_string(), unstamped: None };
         let bindings = [("cases".to_owned(), binding)];
         let service = Service::new(Arc::clone(&engine), Arc::new(SystemClock::new()), &contract, bindings)?;
         let cases = service.kv("cases")?.keyspace("case")?;

@@ -1,9 +1,13 @@
 use clap::Args;
-use pleach::stores::{Contracts, LineageStatus, Materialised, Owner, OwnerState, Plan, PlanSummary};
+use pleach::ErrorKind;
+use pleach::stores::{
+    Contracts, Damage, LineageStatus, Materialised, Owner, OwnerState, Plan, PlanSummary, SYSTEM_BUCKET,
+};
 use serde_json::{Value, json};
 
 use super::plan::short;
 use crate::app::App;
+use crate::failure::Problem;
 use crate::output::Output;
 use crate::record::JSON_VERSION;
 use crate::table::{Column, Table};
@@ -23,6 +27,9 @@ pub(crate) struct StatusArgs {
 impl StatusArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let contracts = app.store().await?.contracts();
+        // Before anything that one of them may stop.
+        let damages = contracts.damages().await?;
+        show_damages(&damages, &mut app.output)?;
         let found = match &self.id {
             Some(id) => match contracts.status(id).await? {
                 Some(status) => vec![status],
@@ -31,20 +38,54 @@ impl StatusArgs {
             None => contracts.lineages().await?,
         };
         let first = if self.id.is_none() { first_plans(&contracts, &found).await? } else { Vec::new() };
-        if app.output.is_json() {
-            found.iter().try_for_each(|status| app.output.object(&object(status)))?;
-            return first.iter().try_for_each(|plan| app.output.object(&first_object(plan)));
-        }
-        for plan in &first {
-            let heading = app.output.paint().bold(&plan.lineage);
-            app.output.line(format_args!("{heading}  not in force yet"))?;
-            app.output.line(pending(&plan.into()))?;
-        }
-        if found.is_empty() && first.is_empty() {
+        if found.is_empty() && first.is_empty() && damages.is_empty() && !app.output.is_json() {
             app.output.note("the store keeps no contract yet; begin with `pleach contract plan FILE`");
         }
-        found.iter().try_for_each(|status| print(status, &mut app.output))
+        show(&found, &first, &mut app.output)?;
+        match damages.len() {
+            0 => Ok(()),
+            count => Err(damaged(count).into()),
+        }
     }
+}
+
+fn show(found: &[LineageStatus], first: &[Plan], output: &mut Output) -> anyhow::Result<()> {
+    if output.is_json() {
+        found.iter().try_for_each(|status| output.object(&object(status)))?;
+        return first.iter().try_for_each(|plan| output.object(&first_object(plan)));
+    }
+    for plan in first {
+        let heading = output.paint().bold(&plan.lineage);
+        output.line(format_args!("{heading}  not in force yet"))?;
+        output.line(pending(&plan.into()))?;
+    }
+    found.iter().try_for_each(|status| print(status, output))
+}
+
+/// The records that cannot be read, a line each.
+fn show_damages(damages: &[Damage], output: &mut Output) -> anyhow::Result<()> {
+    for damage in damages {
+        if output.is_json() {
+            output.object(&json!({"v": JSON_VERSION, "damaged": damage}))?;
+        } else {
+            let Damage { key, revision, what } = damage;
+            output.line(format_args!("damaged  {SYSTEM_BUCKET}/{key} at revision {revision}: {what}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn damaged(count: usize) -> Problem {
+    let count = counted(
+        count as u64,
+        "record of this store about contracts is",
+        "records of this store about contracts are",
+    );
+    let help = format!(
+        "look at one with `pleach kv get {SYSTEM_BUCKET} KEY`, keep a copy of the store, and restore a backup; \
+         whatever has nothing to do with it goes on"
+    );
+    Problem::new(ErrorKind::Corrupt, format!("{count} damaged")).help(help)
 }
 
 /// The plans of lineages of which nothing is in force yet.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::given::{Given, given_nothing};
+use crate::given::{Given, given_nothing, given_store, json_lines};
 
 const FIRST: &str = include_str!("../../src/demo/first.yaml");
 const CARELESS: &str = include_str!("../../src/demo/careless.yaml");
@@ -17,7 +17,10 @@ const CASE: &str =
 
 /// A store in which the first contract is in force, with one case.
 fn given_cases() -> Given {
-    let given = given_nothing();
+    with_cases(given_nothing())
+}
+
+fn with_cases(given: Given) -> Given {
     given.file("first.yaml", FIRST);
     given.file("careless.yaml", CARELESS);
     given.file("mended.yaml", MENDED);
@@ -131,6 +134,48 @@ fn guards_are_passed_by_only_on_record() {
     assert_eq!(given.ok(&["kv", "get", BUCKET, KEY]), "no case\n");
     assert_eq!(given.run(&["kv", "get", BUCKET, KEY, "--typed"]).code, 9);
     assert!(given.ok(&["kv", "ls", "pleach_system", "glass.>"]).starts_with("glass."));
+}
+
+/// Writes a record of the system bucket past everything that would refuse it: on a server, what one store calls its
+/// system bucket is any bucket to another.
+fn damage(given: &Given, store: &str, key: &str, value: &str) {
+    given.ok(&["--store", &format!("{store}pleach_"), "kv", "put", "system", key, value]);
+}
+
+#[test]
+fn a_damaged_record_is_shown_and_concerns_its_bucket_alone() {
+    let store = crate::nats::store();
+    let given = with_cases(given_store(&store));
+    let other = "format: pleach.contract.v1\nid: acme.notes@v1\nkind: app\ndisplayName: Notes\ndescription: Notes\n\
+                 schemas:\n  Note: {type: object}\nresources:\n  kv:\n    notes: {purpose: Notes, schema: {schema: Note}}\n";
+    given.file("notes.yaml", other);
+    given.run(&["contract", "plan", "notes.yaml", "--out", "notes.json"]);
+    given.ok(&["contract", "apply", "notes.json"]);
+    damage(&given, &store, &format!("bucket.{BUCKET}"), "{damaged");
+    // What concerns the bucket names the record and the next command; what is stored can still be read.
+    given.run(&["kv", "put", BUCKET, KEY, CASE]).fails(9, &format!("bucket.{BUCKET}"));
+    given.run(&["kv", "put", BUCKET, KEY, CASE]).fails(9, "pleach contract status");
+    given.run(&["contract", "plan", "mended.yaml"]).fails(1, &format!("bucket.{BUCKET}"));
+    given.run(&["contract", "plan", "mended.yaml"]).fails(1, "pleach contract status");
+    assert_eq!(given.ok(&["kv", "get", BUCKET, KEY]), format!("{CASE}\n"));
+    // The rest goes on.
+    given.ok(&["kv", "put", "svc_notes_notes", "one", "{}"]);
+    given.file("notes.yaml", other.replace("{type: object}", "{type: object, maxProperties: 1}"));
+    assert_eq!(given.run(&["contract", "plan", "notes.yaml", "--out", "notes.json"]).code, 2);
+    given.ok(&["contract", "apply", "notes.json"]);
+    given.ok(&["contract", "sweep"]);
+    // And the status shows both.
+    let status = given.run(&["contract", "status"]);
+    status.fails(9, "1 record of this store about contracts is damaged");
+    let text = status.text();
+    for part in
+        [&format!("damaged  pleach_system/bucket.{BUCKET} at revision"), "acme.notes@v1", "acme.cases@v1"]
+    {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let lines = json_lines(&given.run(&["--json", "contract", "status"]).text());
+    assert_eq!(lines[0]["damaged"]["key"], format!("bucket.{BUCKET}"));
+    assert_eq!(lines.len(), 3);
 }
 
 #[test]

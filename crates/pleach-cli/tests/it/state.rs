@@ -177,3 +177,35 @@ fn administrators_find_export_and_erase_and_leave_a_record() {
     let nameless = given.run(&["state", "admin", "find", "--who", "", "--why", "x", "--of", "user:ann"]);
     assert_eq!(nameless.code, 2);
 }
+
+#[test]
+fn state_is_written_by_sessions_and_copies_and_not_by_hand() {
+    let given = given_notes();
+    reply(&given, &ann("put drafts a --value {\"title\":\"one\"}"), 0);
+    let key = given.ok(&["kv", "ls", "pleach_state"]).trim().to_owned();
+    for refused in [
+        vec!["kv", "put", "pleach_state", &key, "{}"],
+        vec!["kv", "del", "pleach_state", &key],
+        vec!["kv", "bucket", "rm", "pleach_state", "--yes"],
+    ] {
+        given.run(&refused).fails(2, "kept by the store itself");
+        given.run(&refused).fails(2, "pleach state admin");
+    }
+    given.run(&["kv", "put", "pleach_system", "store", "{}"]).fails(2, "pleach contract");
+    reply(&given, &ann("get drafts a"), 0);
+    // A copy of the whole bucket is as good as the first.
+    given.ok(&["kv", "export", "-o", "all.ndjson"]);
+    given.ok(&["--store", "file:./copy", "kv", "import", "--create-buckets", "all.ndjson"]);
+    given.ok(&["migrate", "--from", "file:./copy", "--to", "file:./moved"]);
+    for store in ["file:./copy", "file:./moved"] {
+        let mut arguments = ann("get drafts a");
+        arguments.splice(0..0, ["--store".to_owned(), store.to_owned()]);
+        assert_eq!(reply(&given, &arguments, 0)["entry"]["value"], json!({"title": "one"}), "{store}");
+    }
+    // In an emergency, on record.
+    given.ok(&["--break-glass", "a repair", "kv", "put", "pleach_state", &key, "{}"]);
+    let glass = given.ok(&["kv", "ls", "pleach_system", "glass.>"]);
+    assert_eq!(glass.lines().count(), 1);
+    let record = given.ok(&["kv", "get", "pleach_system", glass.trim()]);
+    assert!(record.contains("pleach_state") && record.contains("a repair"), "{record}");
+}

@@ -24,6 +24,7 @@ pub use key::{InvalidKey, KeyOf};
 pub use keyspace::Keyspace;
 pub use query::{QueryOptions, QueryPage, SCAN_LIMIT_DEFAULT};
 pub use read::{Old, Read, Typed};
+pub use resource::Mark;
 pub(crate) use resource::{Ground, Resource};
 pub use retention::{InvalidRetainCursor, RETAIN_DROPPED_MAX, RetainCursor, Retained, Retaining};
 pub use upgrade::{BoxError, UPGRADE_TRIES_MAX};

@@ -1,18 +1,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pleach_contract::key::AccessPath;
 use pleach_contract::{Access, Contract, Digest, Keyspace as Declared, Retention, Validators};
 use pleach_engine::{
-    Batch, BucketName, Capabilities, Clock, Committed, Engine, Entry, Expectation, Expiry, Headers, Key,
-    Operation, Timestamp,
+    Batch, BucketName, Capabilities, Clock, Committed, Engine, Entry, Expectation, Expiry, Headers,
+    InvalidHeader, Key, Operation, Timestamp,
 };
 use serde_json::Value;
 
 use super::error::{KvError, KvWriteError};
 use super::read::{Old, Read, Typed};
-use crate::{Binding, CompiledKeyspace, CompiledResource, Envelope, Guarded, Misfit};
+use crate::{Binding, CompiledKeyspace, CompiledResource, Envelope, Guarded, Misfit, Unstamped};
 
 /// What a write was for, if someone said so.
 pub(super) type Trace = Option<Arc<str>>;
@@ -24,14 +25,20 @@ pub(crate) struct Ground {
     /// The engine again, if it is one that checks what is written: then nothing is checked twice.
     pub(crate) guarded: Option<Guarded>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What marks whatever is written.
+    pub(crate) mark: Option<Mark>,
 }
+
+/// Adds headers to what is about to be written, such as who writes it.
+pub type Mark = Arc<dyn Fn(&mut Operation) -> Result<(), InvalidHeader> + Send + Sync>;
 
 /// A resource that is bound to its bucket: what all handles to it share.
 pub(crate) struct Resource {
     ground: Ground,
     bucket: BucketName,
-    unstamped_version: Option<String>,
+    unstamped: Option<Unstamped>,
     history: u64,
+    ttl: Option<Duration>,
     compiled: CompiledResource,
     /// One for each keyspace of `compiled`, in its order.
     members: Vec<Member>,
@@ -86,8 +93,9 @@ impl Resource {
         Ok(Self {
             ground,
             bucket,
-            unstamped_version: binding.unstamped_version,
+            unstamped: binding.unstamped,
             history: resource.history,
+            ttl: (resource.ttl_ms > 0).then(|| Duration::from_millis(resource.ttl_ms)),
             members,
             groups: groups.collect(),
             compiled,
@@ -194,13 +202,28 @@ impl Resource {
         KvError::Encode { bucket: self.bucket.clone(), key, reason: error.to_string() }
     }
 
-    /// When a value that takes the place of another is gone: when that would have been.
-    pub(super) fn inherited(&self, expires: Option<Timestamp>) -> Expiry {
+    /// When a value that takes the place of another is gone: when that would have been, unless the keyspace lets it go
+    /// sooner.
+    pub(super) fn inherited(&self, index: usize, expires: Option<Timestamp>) -> Expiry {
         let can = self.capabilities().expired_history || self.history == 1;
-        expires.filter(|_| can).map_or(Expiry::Bucket, Expiry::At)
+        let before = expires.filter(|_| can).map_or(Expiry::Bucket, Expiry::At);
+        self.keyspace(index).granted(before, self.now())
+    }
+
+    /// When a value with this expiry that was committed at `time` is gone.
+    pub(super) fn moment(&self, expiry: Expiry, time: Timestamp) -> Option<Timestamp> {
+        expiry.moment(time).or_else(|| self.ttl.map(|ttl| time.saturating_add(ttl)))
     }
 
     pub(super) async fn commit(&self, batch: Batch) -> Result<Committed, KvWriteError> {
+        let batch = match &self.ground.mark {
+            None => batch,
+            Some(mark) => {
+                let mut operations = batch.into_operations();
+                operations.iter_mut().try_for_each(|operation| mark(operation)).map_err(KvError::from)?;
+                operations.into_iter().collect()
+            }
+        };
         let committed = match &self.ground.guarded {
             Some(guarded) => guarded.commit_checked(&self.bucket, batch, Some(self.digest())).await,
             None => self.ground.engine.commit(&self.bucket, batch).await,
@@ -232,7 +255,8 @@ impl Resource {
     ) -> Result<Read<T>, KvError> {
         let Entry { key, value, revision, time, expires, op: _, headers } = entry;
         let keyspace = self.keyspace(index);
-        let version = headers.get(Envelope::VERSION).or(self.unstamped_version.as_deref());
+        let unstamped = || self.unstamped.as_ref().map(|unstamped| unstamped.of(keyspace.name()));
+        let version = headers.get(Envelope::VERSION).or_else(unstamped);
         let Some(version) = version else {
             return Err(KvError::Unstamped { bucket: self.bucket.clone(), key, revision });
         };

@@ -103,10 +103,12 @@ impl<T: Serialize + DeserializeOwned> Keyspace<T> {
         })?;
         let operation = self.write(&key, &value, Expectation::Revision(revision), &self.trace)?;
         // To upgrade a value is not to use it: it lives no longer for that.
-        let operation = operation.expiring(self.resource.inherited(expires));
+        let expiry = self.resource.inherited(self.index, expires);
+        let operation = operation.expiring(expiry);
         let headers = operation.headers.clone();
         let committed = self.resource.commit(operation.into()).await?;
         let (revision, time) = (committed.last, committed.time);
+        let expires = self.resource.moment(expiry, time);
         Ok(Typed { key, value, revision, time, expires, headers })
     }
 }

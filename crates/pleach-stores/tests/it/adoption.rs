@@ -2,8 +2,10 @@ use std::time::Duration;
 
 use pleach_contract::Contract;
 use pleach_contract::evolution::Verdict;
-use pleach_engine::{BucketConfig, Engine};
-use pleach_stores::{AuthorityError, GRACE, OWNER_METADATA, Plan, PlanOptions, SYSTEM_BUCKET, Step};
+use pleach_engine::{BucketConfig, Engine, Key};
+use pleach_stores::{
+    AuthorityError, GRACE, OWNER_METADATA, Plan, PlanOptions, Read, SYSTEM_BUCKET, Service, Step, Unstamped,
+};
 use serde_json::json;
 
 use crate::Given;
@@ -29,7 +31,7 @@ pub(crate) async fn an_adopted_bucket_keeps_its_values(given: Given) {
     assert_eq!(plan.scans["notes"].versions, [(String::new(), 5)].into());
     let applied = given.apply(&plan).await.unwrap();
     let binding = &applied.bindings["notes"];
-    assert_eq!((binding.bucket.as_str(), binding.unstamped_version.as_deref()), ("old", Some("v1")));
+    assert_eq!((binding.bucket.as_str(), &binding.unstamped), ("old", &Some(Unstamped::all("v1"))));
     assert!(given.get("old", "n0").await.is_some());
     refusal(given.put("old", "n0", "anything").await);
     let config = given.engine.bucket(&name("old")).await.unwrap().config;
@@ -97,4 +99,52 @@ pub(crate) async fn an_adopted_bucket_is_given_back(given: Given) {
     assert_eq!(given.contracts.sweep().await.unwrap(), [name("old")]);
     assert_eq!(given.engine.count(&name("old"), Default::default()).await.unwrap(), 5);
     given.put("old", "n0", "nobody's again").await.unwrap();
+}
+
+/// Values without a version have the one that their keyspace had when the bucket was adopted, whatever its resource had.
+pub(crate) async fn the_version_of_unstamped_values_is_that_of_their_keyspace(given: Given) {
+    given.engine.create_bucket(&name("old"), BucketConfig::default()).await.unwrap();
+    given.put("old", "note.a", r#"{"text": "of old"}"#).await.unwrap();
+    given.put("old", "lock.a", r#"{"holder": "ann"}"#).await.unwrap();
+    let locked = |version: &str, schema: &str, accepted: serde_json::Value| {
+        json!({
+            "purpose": "Notes", "schema": {"schema": "Note"},
+            "keyspaces": {
+                "note": {"key": "note.{id}"},
+                "lock": {"key": "lock.{id}", "schema": {"schema": schema}, "version": version, "acceptedVersions": accepted},
+            },
+        })
+    };
+    let lock =
+        json!({"type": "object", "properties": {"holder": {"type": "string"}}, "required": ["holder"]});
+    let new_lock = json!({"type": "object", "required": ["holder", "since"]});
+    let schemas = json!({"Note": note(), "Lock": lock, "NewLock": new_lock});
+    let first = contract(schemas.clone(), json!({"notes": locked("k7", "Lock", json!({}))}));
+    let plan = adopt(&given, &first, "old").await.unwrap();
+    assert_eq!(plan.verdict(), Verdict::Safe, "{:#?}", plan.findings);
+    given.apply(&plan).await.unwrap();
+    let kv = async |contract: &Contract| {
+        Service::bind(&given.engine, contract).await.unwrap().kv("notes").unwrap()
+    };
+    let store = kv(&first).await;
+    for key in ["note.a", "lock.a"] {
+        let read = store.get(&Key::parse(key).unwrap()).await.unwrap();
+        assert!(matches!(read, Some(Read::Current(_))), "{read:?}");
+    }
+    // Under the next contract they are still of that version.
+    let next = contract(
+        schemas.clone(),
+        json!({"notes": locked("k8", "NewLock", json!({"k7": {"schema": "Lock"}}))}),
+    );
+    let plan = given.plan(&next).await;
+    assert_eq!(plan.verdict(), Verdict::Safe, "{:#?}", plan.findings);
+    given.apply(&plan).await.unwrap();
+    let read = kv(&next).await.get(&Key::parse("lock.a").unwrap()).await.unwrap();
+    assert!(matches!(&read, Some(Read::MigrationRequired(old)) if old.version == "k7"), "{read:?}");
+    // And one that no longer takes that version is dangerous because of them.
+    let last = contract(schemas, json!({"notes": locked("k8", "NewLock", json!({}))}));
+    let plan = given.plan(&last).await;
+    assert_eq!(plan.verdict(), Verdict::Dangerous, "{:#?}", plan.findings);
+    let found = plan.dangers().filter_map(|danger| danger.answer.as_ref()).map(|answer| answer.count).max();
+    assert_eq!(found, Some(1));
 }

@@ -1,11 +1,11 @@
 use pleach_contract::Contract;
 use pleach_contract::evolution::Verdict;
 use pleach_engine::{Engine, EngineError};
-use pleach_stores::{ApplyOptions, AuthorityError, GRACE, OwnerState, PlanOptions, Step};
+use pleach_stores::{AuthorityError, GRACE, OwnerState, PlanOptions, Step};
 use serde_json::json;
 
 use crate::Given;
-use crate::given::{NOTES, contract, lineage, name, note, notes, refusal, short_note};
+use crate::given::{NOTES, contract, interrupted, lineage, name, note, notes, refusal, short_note};
 use crate::watched::Failing;
 
 /// Without the alias `notes`.
@@ -83,24 +83,7 @@ pub(crate) async fn values_that_no_longer_fit_are_found_on_return(given: Given) 
     assert_eq!(danger.answer.as_ref().unwrap().count, 1);
 }
 
-/// A store in which an apply was interrupted, at the first of its calls that leaves `wanted` behind.
-async fn interrupted(
-    prepared: impl AsyncFn(&Given) -> pleach_stores::Plan,
-    wanted: impl AsyncFn(&Given) -> bool,
-) -> (Given, pleach_stores::Plan) {
-    for calls in 0..200 {
-        let given = Given::in_memory();
-        let plan = prepared(&given).await;
-        given.below.fail_after(calls, Failing::Before);
-        let applied = given.contracts.apply(&plan, ApplyOptions::by("ann").acknowledging("a test")).await;
-        if given.below.mend() && applied.is_err() && wanted(&given).await {
-            return (given, plan);
-        }
-    }
-    panic!("no call leaves that behind");
-}
-
-pub(crate) async fn a_bucket_that_is_being_taken_back_is_not_swept(_: Given) {
+pub(crate) async fn a_bucket_that_is_being_taken_back_is_not_swept(given: Given) {
     let prepared = async |given: &Given| {
         removed(given).await;
         given.clock.advance(GRACE * 2);
@@ -110,19 +93,90 @@ pub(crate) async fn a_bucket_that_is_being_taken_back_is_not_swept(_: Given) {
         let status = given.contracts.status(&lineage()).await.unwrap().unwrap();
         status.authority.version == 3 && matches!(status.buckets[NOTES].state, OwnerState::SetAside { .. })
     };
-    let (given, plan) = interrupted(prepared, is_accepted).await;
+    let (given, plan) = interrupted(&given, prepared, is_accepted).await;
     assert!(given.contracts.sweep().await.unwrap().is_empty());
     given.apply(&plan).await.unwrap();
     assert!(given.get(NOTES, "one").await.is_some());
 }
 
-pub(crate) async fn what_is_left_of_an_apply_takes_over_nothing(_: Given) {
+/// Every call of the engine, before and after it has done its work: whenever a sweep is interrupted, the next one ends
+/// it. What is half gone takes no writes, and is not taken back.
+pub(crate) async fn a_sweep_goes_on_wherever_it_was_interrupted(given: Given) {
+    let mut interrupted = 0;
+    for how in [Failing::Before, Failing::After] {
+        for calls in 0.. {
+            let mut given = given.anew();
+            given.engine.create_bucket(&name("old"), Default::default()).await.unwrap();
+            given.put("old", "one", r#"{"text": "kept"}"#).await.unwrap();
+            let adopt = [("olds".to_owned(), name("old"))].into();
+            let options = PlanOptions { adopt, ..PlanOptions::default() };
+            let plan = given.contracts.plan(&with_olds(), options).await.unwrap();
+            given.apply(&plan).await.unwrap();
+            given.put(NOTES, "one", r#"{"text": "hello"}"#).await.unwrap();
+            given.insist(&without()).await;
+            given.clock.advance(GRACE);
+            given.below.fail_after(calls, how);
+            let swept = given.contracts.sweep().await;
+            let has_failed = given.below.mend();
+            if calls % 2 == 0 {
+                given.restart();
+            }
+            if has_failed {
+                interrupted += 1;
+                check_half_gone(&given).await;
+                given.contracts.sweep().await.unwrap();
+            } else {
+                assert_eq!(swept.unwrap().len(), 2);
+            }
+            // The one is gone with its record, and the other is nobody's again.
+            let found = given.engine.bucket(&name(NOTES)).await;
+            assert!(matches!(found, Err(EngineError::BucketNotFound { .. })), "{calls} {how:?}: {found:?}");
+            for bucket in [NOTES, "old"] {
+                assert!(given.contracts.owner(&name(bucket)).await.unwrap().is_none(), "{calls} {how:?}");
+            }
+            assert!(given.get("old", "one").await.is_some());
+            given.put("old", "one", "nobody's").await.unwrap();
+            assert!(given.contracts.sweep().await.unwrap().is_empty());
+            if !has_failed {
+                break;
+            }
+        }
+    }
+    assert!(interrupted > 10, "{interrupted}");
+}
+
+/// Whatever has a record takes no writes and is not taken back while it goes; without one it is really gone, or free.
+async fn check_half_gone(given: &Given) {
+    for bucket in [NOTES, "old"] {
+        let owner = given.contracts.owner(&name(bucket)).await.unwrap();
+        let written = given.put(bucket, "two", r#"{"text": ""}"#).await;
+        match owner.map(|owner| owner.state) {
+            None if bucket == NOTES => assert!(written.is_err(), "{written:?}"),
+            None => assert!(written.is_ok(), "{written:?}"),
+            Some(OwnerState::Going) => {
+                refusal(written);
+                let alias = if bucket == NOTES { "notes" } else { "olds" };
+                let error = given.contracts.restore(&lineage(), alias).await.unwrap_err();
+                assert!(matches!(error, AuthorityError::NotSetAside { .. }), "{error:?}");
+            }
+            Some(OwnerState::SetAside { .. }) => drop(refusal(written)),
+            Some(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+fn with_olds() -> Contract {
+    let resource = || json!({"purpose": "Notes", "schema": {"schema": "Note"}});
+    contract(json!({"Note": note()}), json!({"notes": resource(), "olds": resource()}))
+}
+
+pub(crate) async fn what_is_left_of_an_apply_takes_over_nothing(given: Given) {
     let prepared = async |given: &Given| given.plan(&notes(note())).await;
     let is_claimed = async |given: &Given| {
         let is_accepted = given.contracts.status(&lineage()).await.unwrap().is_some();
         !is_accepted && given.contracts.owner(&name(NOTES)).await.unwrap().is_some()
     };
-    let (mut given, _) = interrupted(prepared, is_claimed).await;
+    let (mut given, _) = interrupted(&given, prepared, is_claimed).await;
     given.clock.advance(GRACE);
     given.restart();
     given.engine.create_bucket(&name(NOTES), Default::default()).await.unwrap();

@@ -22,7 +22,7 @@ async fn service(text: &str, missing: &[&str]) -> Service {
     for alias in contract.resources.kv.keys().filter(|alias| !missing.contains(&alias.as_str())) {
         let bucket = BucketName::parse(alias).unwrap();
         engine.create_bucket(&bucket, BucketConfig::plain(engine.capabilities())).await.unwrap();
-        bindings.push((alias.clone(), Binding { bucket: alias.clone(), unstamped_version: None }));
+        bindings.push((alias.clone(), Binding { bucket: alias.clone(), unstamped: None }));
     }
     Service::new(engine, Arc::new(SystemClock::new()), &contract, bindings).unwrap()
 }

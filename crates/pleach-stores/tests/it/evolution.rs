@@ -226,6 +226,26 @@ pub(crate) async fn shorter_lives_and_histories_are_counted(given: Given) {
     assert_eq!(given.engine.history(&name(NOTES), &key).await.unwrap().len(), 1);
 }
 
+/// To ask every key for its history would take a call each.
+pub(crate) async fn histories_are_read_in_one_go(given: Given) {
+    given.accept(&notes_with(note(), json!({"history": 5}))).await;
+    for number in 0..50 {
+        for _ in 0..=number % 4 {
+            given.put(NOTES, &format!("n{number:02}"), r#"{"text": "tiny"}"#).await.unwrap();
+        }
+    }
+    // Gone with its history, and gone with a marker that counts as a record.
+    let key = |text: &str| Key::parse(text).unwrap();
+    let gone = pleach_engine::Batch::new().purge(key("n03")).delete(key("n07"));
+    given.engine.commit(&name(NOTES), gone).await.unwrap();
+    given.below.histories();
+    let plan = given.plan(&notes_with(note(), json!({"history": 2}))).await;
+    assert_eq!(given.below.histories(), 0);
+    let deeper = plan.dangers().find_map(|danger| danger.answer.as_ref()).unwrap();
+    // Those with three or four records and a value: 12 and 12, without two that have none any more.
+    assert_eq!((deeper.count, deeper.of), (22, 48));
+}
+
 pub(crate) async fn stored_values_that_are_no_json_are_counted(given: Given) {
     given.accept(&notes(note())).await;
     given.plant(NOTES, "one", "no json at all").await;
@@ -246,4 +266,35 @@ pub(crate) async fn keyspaces_that_are_declared_later_are_looked_at(given: Given
     let refused = plan.findings.iter().find(|finding| finding.code == "required.added").unwrap();
     assert_eq!(refused.answer.as_ref().map(|answer| (answer.count, answer.of)), Some((1, 1)), "{refused:?}");
     assert_eq!(plan.verdict(), Verdict::Dangerous);
+}
+
+/// Two values are one in an index if they are the same, however they are written down.
+pub(crate) async fn a_unique_index_compares_values_and_not_texts(given: Given) {
+    let resource = |more: Value| {
+        let mut resource = json!({
+            "purpose": "Notes", "schema": {"schema": "Note"}, "keyspaces": {"note": {"key": "note.{id}"}},
+        });
+        resource["indexes"] = more;
+        contract(json!({"Note": {"type": "object"}}), json!({"notes": resource}))
+    };
+    given.accept(&resource(json!({}))).await;
+    let values = [
+        ("a", r#"{"number": 1, "at": "2026-01-01T12:00:00Z", "id": "6fa459ea-ee8a-3ca4-894e-db77e160355e"}"#),
+        (
+            "b",
+            r#"{"number": 1.0, "at": "2026-01-01T13:00:00.000+01:00", "id": "6FA459EA-EE8A-3CA4-894E-DB77E160355E"}"#,
+        ),
+        (
+            "c",
+            r#"{"number": 10e-1, "at": "2026-01-01T12:00:01Z", "id": "6fa459ea-ee8a-3ca4-894e-db77e160355f"}"#,
+        ),
+    ];
+    for (key, value) in values {
+        given.put(NOTES, &format!("note.{key}"), value).await.unwrap();
+    }
+    for (segment, pointer, wanted) in [("uint", "/number", 2), ("time(3)", "/at", 1), ("uuid", "/id", 1)] {
+        let index = json!({"of": "note", "key": format!("by.{{x:{segment}}}"), "values": {"x": pointer}, "unique": true});
+        let plan = given.plan(&resource(json!({"by": index}))).await;
+        assert_eq!(count(&plan).0, wanted, "{segment}: {:#?}", plan.findings);
+    }
 }

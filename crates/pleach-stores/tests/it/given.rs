@@ -9,7 +9,7 @@ use pleach_engine::{
 use pleach_stores::{Applied, ApplyOptions, AuthorityError, Contracts, Guarded, Plan, PlanOptions};
 use serde_json::{Value, json};
 
-use crate::watched::Watched;
+use crate::watched::{Failing, Watched};
 
 /// A new store on a real engine, and the clock it runs by.
 pub(crate) struct Given {
@@ -51,6 +51,11 @@ impl Given {
             Guarded::new(Arc::clone(&below) as Arc<dyn Engine>, Arc::clone(&clock) as Arc<dyn Clock>);
         let contracts = Contracts::of(&engine);
         Self { engine, below, clock, contracts, _directory: directory }
+    }
+
+    /// Another new store on the same kind of engine.
+    pub(crate) fn anew(&self) -> Self {
+        if self.engine.capabilities().persistent { Self::embedded() } else { Self::in_memory() }
     }
 
     /// Forgets all that is only in memory, as a program that starts again does.
@@ -112,6 +117,24 @@ fn noon() -> Arc<ManualClock> {
     Arc::new(ManualClock::new("2026-01-01T12:00:00Z".parse::<Timestamp>().unwrap()))
 }
 
+/// A store like `given` in which an apply was interrupted, at the first of its calls that leaves `wanted` behind.
+pub(crate) async fn interrupted(
+    given: &Given,
+    prepared: impl AsyncFn(&Given) -> Plan,
+    wanted: impl AsyncFn(&Given) -> bool,
+) -> (Given, Plan) {
+    for calls in 0..200 {
+        let given = given.anew();
+        let plan = prepared(&given).await;
+        given.below.fail_after(calls, Failing::Before);
+        let applied = given.contracts.apply(&plan, ApplyOptions::by("ann").acknowledging("a test")).await;
+        if given.below.mend() && applied.is_err() && wanted(&given).await {
+            return (given, plan);
+        }
+    }
+    panic!("no call leaves that behind");
+}
+
 /// The lineage that tests are about unless they say otherwise.
 pub(crate) const LINEAGE: &str = "acme.notes@v1";
 
@@ -163,7 +186,9 @@ pub(crate) fn short_note() -> Value {
 pub(crate) fn refusal(result: Result<Revision, CommitError>) -> String {
     match result.unwrap_err() {
         CommitError::Engine(
-            error @ (EngineError::BrokenContract { .. } | EngineError::ContractOwned { .. }),
+            error @ (EngineError::BrokenContract { .. }
+            | EngineError::ContractOwned { .. }
+            | EngineError::StoreOwned { .. }),
         ) => error.to_string(),
         other => panic!("{other:?}"),
     }

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
-use pleach_engine::{Batch, BucketConfig, CommitError, Engine, EngineError, Headers, Key, Operation};
-use pleach_stores::{AuthorityError, Envelope, PlanOptions, SYSTEM_BUCKET};
+use pleach_engine::{
+    Batch, BucketConfig, Clock, CommitError, Engine, EngineError, Expiry, Headers, Key, Operation,
+};
+use pleach_stores::state::{STATE_BUCKET, STATE_LOG_BUCKET};
+use pleach_stores::{AuthorityError, Envelope, Guarded, PlanOptions, SYSTEM_BUCKET};
 use serde_json::json;
 
 use crate::Given;
@@ -77,18 +80,6 @@ pub(crate) async fn an_owned_bucket_is_not_managed_by_hand(given: Given) {
     assert_eq!(given.engine.bucket(&bucket).await.unwrap().config, info.config);
 }
 
-pub(crate) async fn the_system_bucket_is_written_by_nobody_else(given: Given) {
-    given.accept(&notes(note())).await;
-    let system = name(SYSTEM_BUCKET);
-    assert!(refusal(given.put(SYSTEM_BUCKET, "store", "{}").await).contains("the store itself"));
-    let delete = Batch::new().delete(Key::parse("store").unwrap());
-    assert!(given.engine.commit(&system, delete).await.is_err());
-    assert!(given.engine.delete_bucket(&system).await.is_err());
-    let glass = given.engine.break_glass("ann", "a test").unwrap();
-    assert!(refusal(put(&glass, SYSTEM_BUCKET, "store", "{}").await).contains("the store itself"));
-    assert!(glass.delete_bucket(&system).await.is_err());
-}
-
 pub(crate) async fn buckets_that_nobody_owns_are_as_they_were(given: Given) {
     given.accept(&notes(note())).await;
     let bucket = name("carts");
@@ -138,6 +129,32 @@ pub(crate) async fn a_keyspace_has_its_own_time_to_live(given: Given) {
     assert!(given.get(NOTES, "brief.a").await.is_none());
 }
 
+/// A write may ask for a shorter life than its keyspace grants, and never gets a longer one.
+pub(crate) async fn no_value_outlives_the_time_to_live_of_its_keyspace(given: Given) {
+    let resource = json!({
+        "purpose": "Notes", "schema": {"schema": "Note"},
+        "keyspaces": {"long": {"key": "long.{id}"}, "brief": {"key": "brief.{id}", "ttlMs": 60_000}},
+    });
+    given.accept(&contract(json!({"Note": note()}), json!({"notes": resource}))).await;
+    let now = given.clock.now();
+    let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
+    let asked = [
+        ("brief.bucket", Expiry::Bucket, 60),
+        ("brief.after", Expiry::After(hour), 60),
+        ("brief.at", Expiry::At(now.saturating_add(hour)), 60),
+        ("brief.soon", Expiry::After(second), 1),
+        ("brief.then", Expiry::At(now.saturating_add(second)), 1),
+        ("long.after", Expiry::After(hour), 3600),
+        ("long.at", Expiry::At(now.saturating_add(hour)), 3600),
+    ];
+    for (key, expiry, seconds) in asked {
+        let put = Operation::put(Key::parse(key).unwrap(), r#"{"text": ""}"#).expiring(expiry);
+        given.engine.commit(&name(NOTES), put.into()).await.unwrap();
+        let expires = given.get(NOTES, key).await.unwrap().expires;
+        assert_eq!(expires, Some(now.saturating_add(Duration::from_secs(seconds))), "{key}");
+    }
+}
+
 pub(crate) async fn guards_are_there_after_a_restart(mut given: Given) {
     given.accept(&notes(short_note())).await;
     given.restart();
@@ -151,9 +168,9 @@ fn guards_of_another_process_are_noticed_within_a_second() {
     pollster::block_on(async {
         let given = Given::able(|can| can.sole_writer = false);
         let clock = std::sync::Arc::clone(&given.clock);
-        let other = pleach_stores::Guarded::new(
+        let other = Guarded::new(
             std::sync::Arc::clone(&given.below) as std::sync::Arc<dyn Engine>,
-            clock as std::sync::Arc<dyn pleach_engine::Clock>,
+            clock as std::sync::Arc<dyn Clock>,
         );
         other.create_bucket(&name("carts"), BucketConfig::default()).await.unwrap();
         put(&other, "carts", "one", "anything").await.unwrap();
@@ -163,16 +180,66 @@ fn guards_of_another_process_are_noticed_within_a_second() {
     });
 }
 
-pub(crate) async fn what_the_store_keeps_itself_is_not_managed_by_hand(given: Given) {
-    for bucket in [pleach_stores::state::STATE_BUCKET, pleach_stores::state::STATE_LOG_BUCKET] {
+pub(crate) async fn what_the_store_keeps_itself_is_not_touched_by_hand(given: Given) {
+    for bucket in [STATE_BUCKET, STATE_LOG_BUCKET] {
         given.engine.create_bucket(&name(bucket), Default::default()).await.unwrap();
-        let deleted = given.engine.delete_bucket(&name(bucket)).await;
-        assert!(matches!(deleted, Err(EngineError::ContractOwned { .. })), "{deleted:?}");
-        let updated = given.engine.update_bucket(&name(bucket), Default::default()).await;
-        assert!(matches!(updated, Err(EngineError::ContractOwned { .. })), "{updated:?}");
+        let key = Key::parse("u.x.y.z").unwrap();
+        let refused = |error: EngineError| {
+            assert!(matches!(error, EngineError::StoreOwned { .. }), "{error:?}");
+            assert!(error.help().contains("pleach state admin"), "{}", error.help());
+        };
+        let commit = async |engine: &Guarded, batch: Batch| match engine.commit(&name(bucket), batch).await {
+            Err(CommitError::Engine(error)) => Some(error),
+            other => other.map(|_| None).unwrap(),
+        };
+        let put = || Batch::new().put(key.clone(), "{}");
+        refused(commit(&given.engine, put()).await.unwrap());
+        refused(commit(&given.engine, Batch::new().delete(key.clone())).await.unwrap());
+        refused(commit(&given.engine, Batch::new().purge(key.clone())).await.unwrap());
+        refused(given.engine.compact_key(&name(bucket), &key, 1.try_into().unwrap()).await.unwrap_err());
+        refused(given.engine.delete_bucket(&name(bucket)).await.unwrap_err());
+        refused(given.engine.update_bucket(&name(bucket), Default::default()).await.unwrap_err());
         let adopt = [("notes".to_owned(), name(bucket))].into();
         let planned =
             given.contracts.plan(&notes(note()), PlanOptions { adopt, ..PlanOptions::default() }).await;
         assert!(matches!(planned, Err(AuthorityError::NotAdopted { .. })), "{planned:?}");
+        // Those whose it is write to it, and manage nothing.
+        let state = given.engine.for_state();
+        assert!(commit(&state, put()).await.is_none());
+        refused(state.delete_bucket(&name(bucket)).await.unwrap_err());
+        refused(state.update_bucket(&name(bucket), Default::default()).await.unwrap_err());
+        let copies = given.engine.for_copies();
+        assert!(commit(&copies, put()).await.is_none());
+        copies.update_bucket(&name(bucket), Default::default()).await.unwrap();
+        refused(copies.delete_bucket(&name(bucket)).await.unwrap_err());
+        // In an emergency, on record.
+        let before = given.contracts.broken_glass().await.unwrap().len();
+        let glass = given.engine.break_glass("ann", "a repair").unwrap();
+        assert!(commit(&glass.for_copies(), put()).await.is_none());
+        glass.delete_bucket(&name(bucket)).await.unwrap();
+        let acts = given.contracts.broken_glass().await.unwrap().split_off(before);
+        let acts: Vec<_> =
+            acts.iter().map(|act| (act.bucket.as_str(), act.act.as_str(), act.count)).collect();
+        assert_eq!(acts, [(bucket, "written to", 1), (bucket, "deleted", 0)]);
     }
+}
+
+/// No way in leads to the records of the authority.
+pub(crate) async fn no_way_leads_to_the_system_bucket(given: Given) {
+    given.accept(&notes(note())).await;
+    let glass = given.engine.break_glass("ann", "a test").unwrap();
+    for engine in [given.engine.clone(), given.engine.for_state(), given.engine.for_copies(), glass] {
+        assert!(refusal(put(&engine, SYSTEM_BUCKET, "store", "{}").await).contains("the store itself"));
+        let system = name(SYSTEM_BUCKET);
+        let key = Key::parse("store").unwrap();
+        for error in [
+            engine.delete_bucket(&system).await.unwrap_err(),
+            engine.update_bucket(&system, Default::default()).await.map(drop).unwrap_err(),
+            engine.compact_key(&system, &key, 1.try_into().unwrap()).await.unwrap_err(),
+        ] {
+            assert!(matches!(&error, EngineError::StoreOwned { .. }), "{error:?}");
+            assert!(error.help().contains("pleach contract"), "{}", error.help());
+        }
+    }
+    assert!(given.contracts.broken_glass().await.unwrap().is_empty());
 }

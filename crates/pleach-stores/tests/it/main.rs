@@ -5,6 +5,7 @@
 mod adoption;
 mod applying;
 mod aside;
+mod between;
 mod codegen;
 mod conformance;
 mod crash;
@@ -51,12 +52,13 @@ on_both_engines! {
         raw_writes_are_stamped_with_the_version_in_force
         a_key_must_be_of_a_keyspace
         an_owned_bucket_is_not_managed_by_hand
-        the_system_bucket_is_written_by_nobody_else
+        no_way_leads_to_the_system_bucket
         buckets_that_nobody_owns_are_as_they_were
         breaking_the_glass_passes_and_is_recorded
         the_glass_is_broken_by_someone_for_a_reason
         a_keyspace_has_its_own_time_to_live
-        what_the_store_keeps_itself_is_not_managed_by_hand
+        no_value_outlives_the_time_to_live_of_its_keyspace
+        what_the_store_keeps_itself_is_not_touched_by_hand
         guards_are_there_after_a_restart;
     planning:
         a_plan_changes_nothing_for_writers
@@ -89,29 +91,46 @@ on_both_engines! {
         an_acknowledged_danger_is_applied_and_kept
         values_of_accepted_versions_stay_readable
         shorter_lives_and_histories_are_counted
+        histories_are_read_in_one_go
         keyspaces_that_are_declared_later_are_looked_at
+        a_unique_index_compares_values_and_not_texts
         stored_values_that_are_no_json_are_counted;
     adoption:
         an_adopted_bucket_keeps_its_values
         values_that_do_not_fit_are_found
         another_owner_or_retention_is_dangerous
         what_cannot_be_adopted_is_refused
+        the_version_of_unstamped_values_is_that_of_their_keyspace
         an_adopted_bucket_is_given_back;
     aside:
         a_removed_alias_is_set_aside_and_restored
         a_bucket_that_was_set_aside_goes_after_its_time
         an_alias_that_returns_takes_its_bucket_back
         a_bucket_that_is_being_taken_back_is_not_swept
+        a_sweep_goes_on_wherever_it_was_interrupted
         what_is_left_of_an_apply_takes_over_nothing
         values_that_no_longer_fit_are_found_on_return;
+    between:
+        writes_to_a_bucket_that_was_just_made_keep_its_contract
+        writes_past_the_guards_of_a_bucket_that_was_just_made_are_stamped
+        writes_to_a_bucket_that_is_not_yet_adopted_are_not_stamped
+        a_rejection_is_whole_or_not_at_all
+        the_guards_of_what_was_accepted_do_not_run_out
+        a_plan_that_follows_a_failed_one_takes_nothing_from_it
+        an_apply_first_ends_what_was_interrupted_before_it
+        whoever_is_overtaken_is_told;
     stored_state:
         what_users_and_devices_have_stored_weighs_in
         state_that_fits_is_safe_until_something_else_is_written;
     damage:
         a_damaged_owner_stops_writes_to_its_bucket_only
+        a_damaged_owner_concerns_nobody_else
+        a_damaged_authority_or_plan_concerns_nobody_else
         a_damaged_authority_is_named
         a_damaged_contract_is_named
-        a_damaged_plan_is_named;
+        a_damaged_plan_is_named
+        every_damage_is_told
+        a_record_that_says_what_cannot_be_is_damaged;
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pleach_engine::{
-    Batch, BucketName, Capabilities, CommitError, Committed, Engine, EngineError, Page, ScanQuery, hand_on,
+    Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, Engine, EngineError, Entry, Key,
+    Page, ScanQuery, hand_on,
 };
 use tokio::sync::Notify;
 
@@ -26,8 +27,11 @@ pub(crate) struct Watched {
     calls: AtomicUsize,
     fails: Mutex<Option<(usize, Failing)>>,
     scans: Mutex<BTreeMap<String, usize>>,
+    histories: AtomicUsize,
     /// What someone else does just before the next scan of a bucket.
     before_scan: Mutex<Option<(BucketName, Act)>>,
+    /// What someone else does just before a bucket is created.
+    before_create: Mutex<Option<(BucketName, Act)>>,
     /// Before which the next commit to a bucket waits.
     gate: Mutex<Option<(BucketName, Arc<Gate>)>>,
 }
@@ -75,7 +79,9 @@ impl Watched {
             calls: AtomicUsize::new(0),
             fails: Mutex::new(None),
             scans: Mutex::default(),
+            histories: AtomicUsize::new(0),
             before_scan: Mutex::default(),
+            before_create: Mutex::default(),
             gate: Mutex::default(),
         })
     }
@@ -97,9 +103,19 @@ impl Watched {
         self.scans.lock().unwrap().remove(bucket).unwrap_or_default()
     }
 
+    /// How many histories were asked for since this was last asked.
+    pub(crate) fn histories(&self) -> usize {
+        self.histories.swap(0, Ordering::SeqCst)
+    }
+
     /// Lets someone else do `act` just before the next scan of `bucket` begins.
     pub(crate) fn before_scan(&self, bucket: &BucketName, act: impl FnOnce() + Send + 'static) {
         *self.before_scan.lock().unwrap() = Some((bucket.clone(), Act(Box::new(act))));
+    }
+
+    /// Lets someone else do `act` just before `bucket` is created.
+    pub(crate) fn before_create(&self, bucket: &BucketName, act: impl FnOnce() + Send + 'static) {
+        *self.before_create.lock().unwrap() = Some((bucket.clone(), Act(Box::new(act))));
     }
 
     /// Holds the next commit to `bucket` up.
@@ -129,6 +145,18 @@ impl Engine for Watched {
         &self.capabilities
     }
 
+    async fn create_bucket(
+        &self,
+        bucket: &BucketName,
+        config: BucketConfig,
+    ) -> Result<BucketInfo, EngineError> {
+        let act = self.before_create.lock().unwrap().take_if(|(name, _)| name == bucket);
+        if let Some((_, Act(act))) = act {
+            act();
+        }
+        self.pass(self.engine.create_bucket(bucket, config)).await
+    }
+
     async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
         let gate = self.gate.lock().unwrap().take_if(|(name, _)| name == bucket);
         if let Some((_, gate)) = gate {
@@ -136,6 +164,11 @@ impl Engine for Watched {
             gate.open.notified().await;
         }
         self.pass(self.engine.commit(bucket, batch)).await
+    }
+
+    async fn history(&self, bucket: &BucketName, key: &Key) -> Result<Vec<Entry>, EngineError> {
+        self.histories.fetch_add(1, Ordering::SeqCst);
+        self.pass(self.engine.history(bucket, key)).await
     }
 
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
@@ -149,7 +182,6 @@ impl Engine for Watched {
         self.pass(self.engine.scan(bucket, query)).await
     }
 
-    hand_on!([engine] through pass: create_bucket update_bucket delete_bucket bucket buckets read history count);
-    hand_on!([engine] through pass: watch compact_key);
+    hand_on!([engine] through pass: update_bucket delete_bucket bucket buckets read count watch compact_key);
     hand_on!([engine] create_consumer consumers consumer acknowledge reset_consumer delete_consumer close);
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use pleach_contract::{Contract, ContractId};
 use pleach_engine::BucketName;
 use pleach_stores::{
-    Applied, ApplyOptions, AuthorityError, Binding, Decision, GlassAct, LineageStatus, Owner, Plan,
+    Applied, ApplyOptions, AuthorityError, Binding, Damage, Decision, GlassAct, LineageStatus, Owner, Plan,
     PlanOptions, PlanStatus,
 };
 
@@ -41,6 +41,11 @@ impl Contracts {
         block_on(self.contracts.planned(lineage, plan))
     }
 
+    /// See [`Contracts::pending`](pleach_stores::Contracts::pending).
+    pub fn pending(&self, beginning: &str) -> Result<Vec<Plan>, AuthorityError> {
+        block_on(self.contracts.pending(beginning))
+    }
+
     /// See [`Contracts::reject`](pleach_stores::Contracts::reject).
     pub fn reject(&self, lineage: &ContractId, plan: &str) -> Result<(), AuthorityError> {
         block_on(self.contracts.reject(lineage, plan))
@@ -54,6 +59,11 @@ impl Contracts {
     /// See [`Contracts::lineages`](pleach_stores::Contracts::lineages).
     pub fn lineages(&self) -> Result<Vec<LineageStatus>, AuthorityError> {
         block_on(self.contracts.lineages())
+    }
+
+    /// See [`Contracts::damages`](pleach_stores::Contracts::damages).
+    pub fn damages(&self) -> Result<Vec<Damage>, AuthorityError> {
+        block_on(self.contracts.damages())
     }
 
     /// See [`Contracts::history`](pleach_stores::Contracts::history).

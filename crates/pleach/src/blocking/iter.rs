@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use pleach_engine::{Change, Clock, ConsumerName, Entry, Key, Revision, SystemClock, WatchEvent};
+use pleach_stores::{KvError, KvEvent};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::{block_on, give_back_a_wake_up};
 use crate::{Error, TypedEntry, TypedEvent};
@@ -100,6 +103,36 @@ typed_iterator! {
     TypedWatch of TypedEvent
 }
 
+/// The blocking form of [`KvWatch`](pleach_stores::KvWatch). The iterator waits for changes, without end.
+#[derive(Debug)]
+pub struct KvWatch<T> {
+    stream: pleach_stores::KvWatch<T>,
+}
+
+impl<T: Serialize + DeserializeOwned> KvWatch<T> {
+    /// Waits for the next event, but no longer than `timeout`.
+    ///
+    /// # Errors
+    /// Those of [`KvWatch::next`](pleach_stores::KvWatch::next).
+    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Waited<KvEvent<T>>, KvError> {
+        next_timeout(&mut self.stream, timeout)
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Iterator for KvWatch<T> {
+    type Item = Result<KvEvent<T>, KvError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        next(&mut self.stream)
+    }
+}
+
+impl<T> From<pleach_stores::KvWatch<T>> for KvWatch<T> {
+    fn from(stream: pleach_stores::KvWatch<T>) -> Self {
+        Self { stream }
+    }
+}
+
 impl Scan {
     /// See [`Scan::revision`](crate::Scan::revision).
     pub fn revision(&self) -> Option<Revision> {
@@ -156,9 +189,9 @@ fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
     block_on(poll_fn(|context| Pin::new(&mut *stream).poll_next(context)))
 }
 
-fn next_timeout<T, S>(stream: &mut S, timeout: Duration) -> Result<Waited<T>, Error>
+fn next_timeout<T, E, S>(stream: &mut S, timeout: Duration) -> Result<Waited<T>, E>
 where
-    S: Stream<Item = Result<T, Error>> + Unpin,
+    S: Stream<Item = Result<T, E>> + Unpin,
 {
     let clock = SystemClock::new();
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

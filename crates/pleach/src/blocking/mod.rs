@@ -19,12 +19,16 @@ mod bucket;
 mod consumer;
 mod contracts;
 mod iter;
+mod keyspace;
+mod service;
 mod store;
 mod typed;
 
 pub use bucket::{Bucket, CachedBucket};
 pub use contracts::Contracts;
-pub use iter::{Consumer, Keys, Scan, TypedScan, TypedWatch, Waited, Watch};
+pub use iter::{Consumer, Keys, KvWatch, Scan, TypedScan, TypedWatch, Waited, Watch};
+pub use keyspace::Keyspace;
+pub use service::{KvStore, Service};
 pub use store::Store;
 pub use typed::TypedBucket;
 

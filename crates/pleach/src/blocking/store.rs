@@ -2,9 +2,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pleach_contract::Contract;
 use pleach_engine::{BucketConfig, BucketInfo, Capabilities, Clock, Engine, Timestamp};
 
-use super::{Bucket, Contracts, block_on};
+use super::{Bucket, Contracts, Service, block_on};
 use crate::{Error, IntoBucketName, IntoStoreUrl, OpenOptions, Origin};
 
 /// The blocking form of [`Store`](crate::Store). Start here.
@@ -84,9 +85,20 @@ impl Store {
         self.store.contracts().into()
     }
 
+    /// See [`Store::service`](crate::Store::service).
+    pub fn service(&self, contract: &Contract) -> Result<Service, Error> {
+        block_on(self.store.service(contract)).map(Service::from)
+    }
+
     /// See [`Store::break_glass`](crate::Store::break_glass).
     pub fn break_glass(&self, who: &str, why: &str) -> Result<Self, Error> {
         self.store.break_glass(who, why).map(Self::from)
+    }
+
+    /// See [`Store::for_copies`](crate::Store::for_copies).
+    #[must_use]
+    pub fn for_copies(&self) -> Self {
+        self.store.for_copies().into()
     }
 
     /// See [`Store::bucket`](crate::Store::bucket).

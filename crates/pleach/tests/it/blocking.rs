@@ -8,6 +8,12 @@ use pleach::{
     WriteError,
 };
 
+use pleach::contract::{Contract, Notation};
+use pleach::stores::{
+    ApplyOptions, KvBatch, KvError, KvEvent, KvWriteError, PlanOptions, QueryOptions, Read,
+};
+use serde_json::{Value, json};
+
 use crate::given::within;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -154,4 +160,59 @@ fn typed_and_cached_buckets_need_no_async_either() {
     let mut watch = numbers.watch(">").unwrap();
     numbers.delete("a").unwrap();
     assert!(matches!(watch.next_timeout(LONG).unwrap(), Waited::Event(_)));
+}
+
+#[test]
+fn a_program_without_async_has_typed_resources() {
+    let text = r#"
+format: pleach.contract.v1
+id: acme.notes@v1
+kind: app
+displayName: Notes
+description: Notes of people
+schemas:
+  Note: {type: object, properties: {text: {type: string, maxLength: 10}}, required: [text]}
+resources:
+  kv:
+    notes:
+      purpose: All notes
+      schema: {schema: Note}
+      keyspaces: {note: {key: "u.{user}.{number:uint(4)}", access: {of: {given: [user], range: number}}}}
+"#;
+    let contract = Contract::parse(text.as_bytes(), Notation::Yaml).unwrap().contract;
+    let store = Store::in_memory();
+    assert_eq!(store.service(&contract).unwrap_err().kind(), ErrorKind::NotFound);
+    let plan = store.contracts().plan(&contract, PlanOptions::default()).unwrap();
+    assert_eq!(store.contracts().pending("").unwrap(), std::slice::from_ref(&plan));
+    store.contracts().apply(&plan, ApplyOptions::by("ann")).unwrap();
+    let service = store.service(&contract).unwrap();
+    assert_eq!(service.aliases().collect::<Vec<_>>(), ["notes"]);
+    let resource = service.kv("notes").unwrap();
+    let notes = resource.keyspace::<Value>("note").unwrap();
+    let mut watch = notes.watch().unwrap();
+    assert_eq!(watch.next_timeout(Duration::ZERO).unwrap(), Waited::TimedOut);
+    let key = |number: u64| ["ann".into(), number.into()];
+    let first = notes.create(&key(1), &json!({"text": "milk"})).unwrap();
+    let Waited::Event(KvEvent::Value { read, .. }) = watch.next_timeout(LONG).unwrap() else {
+        panic!("one was put")
+    };
+    assert_eq!(read.revision(), first);
+    assert!(matches!(notes.create(&key(1), &json!({"text": "tea"})), Err(KvWriteError::Conflict(_))));
+    assert!(matches!(notes.put(&key(1), &json!({"text": "much too long"})), Err(KvError::Refused { .. })));
+    let second = notes.update(&key(1), &json!({"text": "tea"}), first).unwrap();
+    assert!(matches!(watch.next(), Some(Ok(KvEvent::Value { read, .. })) if read.revision() == second));
+    let many = |batch: KvBatch| {
+        let (tea, rum) = (json!({"text": "tea"}), json!({"text": "rum"}));
+        batch.put(notes.as_async(), &key(2), &tea).put(notes.as_async(), &key(3), &rum)
+    };
+    resource.batch(many).unwrap();
+    assert_eq!(notes.query("of", &["ann".into()]).unwrap().entries.len(), 3);
+    assert_eq!(
+        notes.scan(QueryOptions { limit: Some(2), ..QueryOptions::default() }).unwrap().entries.len(),
+        2
+    );
+    notes.delete_seen(&key(1), second).unwrap();
+    assert_eq!(notes.get(&key(1)).unwrap(), None);
+    let read = resource.get(&notes.key(&key(2)).unwrap()).unwrap();
+    assert!(matches!(read, Some(Read::Current(note)) if note.value == json!({"text": "tea"})));
 }

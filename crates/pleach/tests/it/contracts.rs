@@ -1,12 +1,15 @@
 //! Contracts through a store, on every engine. What they do in detail is tested in `pleach-stores`.
 
+use std::time::Duration;
+
 use pleach::contract::evolution::Verdict;
 use pleach::contract::{Contract, ContractId, Notation};
+use pleach::state::STATE_BUCKET;
 use pleach::stores::{
     Applied, ApplyOptions, AuthorityError, KvError, KvEvent, KvWriteError, PlanOptions, QueryOptions, Read,
     SYSTEM_BUCKET,
 };
-use pleach::{EngineError, Error, ErrorKind};
+use pleach::{EngineError, Error, ErrorKind, Expiry, Origin, PutOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::given::Given;
@@ -112,4 +115,109 @@ pub(crate) async fn a_service_reads_and_writes_with_types(given: Given) {
     assert!(matches!(lost, KvWriteError::Conflict(_)), "{lost:?}");
     let page = notes.scan(QueryOptions::default()).await.unwrap();
     assert_eq!(page.entries.len(), 1);
+}
+
+/// Typed writes say who wrote, as raw ones do.
+pub(crate) async fn typed_writes_carry_the_origin_of_their_store(given: Given) {
+    accepted(&given, &notes(100)).await;
+    let origin = Origin { address: Some("10.0.0.7".into()), server: Some("n1".into()), cluster: None };
+    let store = given.store.with_origin(&origin).unwrap().service(&notes(100)).await.unwrap();
+    let store = store.kv("notes").unwrap();
+    let entries = store.entries::<serde_json::Value>().unwrap();
+    let note = serde_json::json!({"text": "hello"});
+    entries.put("one", &note).await.unwrap();
+    store.batch().put(&entries, "two", &note).delete(&entries, "three").commit().await.unwrap();
+    let bucket = given.store.bucket(store.bucket()).await.unwrap();
+    for key in ["one", "two"] {
+        let stored = bucket.get(key).await.unwrap().unwrap();
+        assert_eq!(Origin::of(&stored.headers), origin, "{key}");
+        assert!(stored.headers.get("Pleach-Version").is_some());
+    }
+    assert_eq!(Origin::of(&bucket.history("three").await.unwrap()[0].headers), origin);
+    // A store without one says nothing.
+    let plain = given.store.service(&notes(100)).await.unwrap().kv("notes").unwrap();
+    plain.entries().unwrap().put("one", &note).await.unwrap();
+    assert_eq!(Origin::of(&bucket.get("one").await.unwrap().unwrap().headers), Origin::default());
+}
+
+/// What users and devices have stored is written by their sessions, by copies of whole buckets, and past a broken glass.
+pub(crate) async fn state_is_not_written_by_hand(given: Given) {
+    given.store.state().await.unwrap();
+    let state = given.store.bucket(STATE_BUCKET).await.unwrap();
+    for error in [
+        state.put("u.x.y.z", "{}").await.unwrap_err(),
+        state.delete("u.x.y.z").await.unwrap_err(),
+        given.store.delete_bucket(STATE_BUCKET).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
+        assert!(error.help().contains("pleach state"), "{}", error.help());
+    }
+    let copies = given.store.for_copies();
+    copies.bucket(STATE_BUCKET).await.unwrap().put("u.x.y.z", "{}").await.unwrap();
+    let glass = given.store.break_glass("ann", "a repair").unwrap();
+    glass.bucket(STATE_BUCKET).await.unwrap().delete("u.x.y.z").await.unwrap();
+    let acts = given.store.contracts().broken_glass().await.unwrap();
+    assert_eq!(acts.iter().map(|act| act.bucket.as_str()).collect::<Vec<_>>(), [STATE_BUCKET]);
+    // Copies keep contracts, and the records of the store itself stay its own.
+    assert!(copies.bucket(SYSTEM_BUCKET).await.unwrap().put("store", "{}").await.is_err());
+    let applied = accepted(&given, &notes(100)).await;
+    assert!(
+        copies.bucket(&applied.bindings["notes"].bucket).await.unwrap().put("one", "no note").await.is_err()
+    );
+}
+
+fn contract_with(keyspaces: &str) -> Contract {
+    let text = format!(
+        r#"
+format: pleach.contract.v1
+id: acme.notes@v1
+kind: app
+displayName: Notes
+description: Notes of people
+schemas:
+  Note: {{type: object}}
+resources:
+  kv:
+    notes: {{purpose: All notes, schema: {{schema: Note}}, keyspaces: {keyspaces}}}
+"#
+    );
+    Contract::parse(text.as_bytes(), Notation::Yaml).unwrap().contract
+}
+
+/// Whoever writes, and whatever expiry they ask for.
+pub(crate) async fn no_value_outlives_the_time_to_live_of_its_keyspace(given: Given) {
+    let contract = contract_with("{brief: {key: 'brief.{id}', ttlMs: 60000}}");
+    let applied = accepted(&given, &contract).await;
+    let bucket = given.store.bucket(&applied.bindings["notes"].bucket).await.unwrap();
+    let hour = Duration::from_secs(3600);
+    let asked = [
+        ("brief.a", Expiry::Bucket),
+        ("brief.b", Expiry::After(hour)),
+        ("brief.c", Expiry::At(given.store.now().saturating_add(hour))),
+    ];
+    for (key, expiry) in asked {
+        bucket.put_with(key, "{}", PutOptions { expiry, ..PutOptions::default() }).await.unwrap();
+        let entry = bucket.get(key).await.unwrap().unwrap();
+        let lives = entry.expires.unwrap().since(entry.time);
+        assert!((59..=61).contains(&lives.as_secs()), "{key} lives for {lives:?}");
+    }
+}
+
+/// Values that were there before the contract have the version that their keyspace had when the bucket was adopted.
+pub(crate) async fn adopted_values_have_the_version_of_their_keyspace(given: Given) {
+    let old = given.store.create_bucket("old").await.unwrap();
+    old.put("note.a", "{}").await.unwrap();
+    old.put("lock.a", "{}").await.unwrap();
+    let contract = contract_with(
+        "{note: {key: 'note.{id}'}, lock: {key: 'lock.{id}', schema: {schema: Note}, version: k7}}",
+    );
+    let adopt = [("notes".to_owned(), old.name().clone())].into();
+    let options = PlanOptions { adopt, ..PlanOptions::default() };
+    let plan = given.store.contracts().plan(&contract, options).await.unwrap();
+    given.store.contracts().apply(&plan, ApplyOptions::by("ann")).await.unwrap();
+    let notes = given.store.service(&contract).await.unwrap().kv("notes").unwrap();
+    for key in ["note.a", "lock.a"] {
+        let read = notes.get(&pleach::Key::parse(key).unwrap()).await.unwrap();
+        assert!(matches!(read, Some(Read::Current(_))), "{read:?}");
+    }
 }

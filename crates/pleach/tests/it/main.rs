@@ -135,7 +135,11 @@ on_every_engine! {
         a_contract_guards_its_buckets
         a_dangerous_contract_is_stopped_by_its_plan
         of_two_plans_the_second_to_be_applied_has_moved
-        a_service_reads_and_writes_with_types;
+        a_service_reads_and_writes_with_types
+        typed_writes_carry_the_origin_of_their_store
+        state_is_not_written_by_hand
+        no_value_outlives_the_time_to_live_of_its_keyspace
+        adopted_values_have_the_version_of_their_keyspace;
     typed:
         typed_values_survive
         typed_keys_survive_in_order

@@ -24,6 +24,7 @@ const STATE_SUFFIX: &str = ".import-state";
 pub(super) async fn run(args: ImportArgs, app: &mut App) -> anyhow::Result<()> {
     let source = Source::open(args.file.as_deref())?;
     let store = if args.create_buckets { app.store_or_create().await? } else { app.store().await? };
+    let store = store.for_copies();
     let state_path =
         args.state.or_else(|| source.path.as_deref().map(|path| with_suffix(path, STATE_SUFFIX)));
     let state_file = state_path.map(StateFile::new);

@@ -9,7 +9,7 @@ use pleach_engine::{
     At, Batch, BucketConfig, BucketName, Clock, Engine, Entry, Headers, Key, ManualClock, MemoryEngine,
     Operation, Timestamp,
 };
-use pleach_stores::{Binding, Envelope, Keyspace, KvStore, Service};
+use pleach_stores::{Binding, Envelope, Keyspace, KvStore, Service, Unstamped};
 use serde::{Deserialize, Serialize};
 
 /// What the tests are about. In its first version cases had no title, and there was nothing else.
@@ -196,8 +196,8 @@ fn bound(
 ) -> Service {
     let contract = Contract::parse(text.as_bytes(), Notation::Yaml).unwrap().contract;
     let bindings = contract.resources.kv.keys().map(|alias| {
-        let unstamped_version = unstamped.get(alias.as_str()).map(|version| (*version).to_owned());
-        (alias.clone(), Binding { bucket: format!("svc_cases_{alias}"), unstamped_version })
+        let unstamped = unstamped.get(alias.as_str()).map(|version| Unstamped::all(*version));
+        (alias.clone(), Binding { bucket: format!("svc_cases_{alias}"), unstamped })
     });
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     Service::new(Arc::clone(engine), clock, &contract, bindings).unwrap()

@@ -103,3 +103,39 @@ fn a_typed_write_keeps_the_contract_that_is_about_to_be_in_force() {
         assert_eq!(given.get(NOTES, "u.ann.0001").await.unwrap().value, r#"{"text":"tea"}"#);
     });
 }
+
+/// The first contract, with a time to live of its only keyspace and another version.
+fn living(version: &str, milliseconds: u64) -> Contract {
+    let accepted = if version == "v1" { json!({}) } else { json!({"v1": {"schema": "Note"}}) };
+    let resource = json!({
+        "purpose": "All notes", "schema": {"schema": "Note"}, "version": version, "acceptedVersions": accepted,
+        "keyspaces": {"note": {"key": "u.{user}.{number:uint(4)}", "ttlMs": milliseconds}},
+    });
+    crate::given::contract(json!({"Note": {"type": "object"}}), json!({"notes": resource}))
+}
+
+/// To upgrade a value is not to use it, so it lives no longer for that; nor longer than the contract grants now.
+#[test]
+fn an_upgraded_value_lives_no_longer_than_its_keyspace_grants() {
+    const MINUTE: u64 = 60_000;
+    on_every_engine(async |given| {
+        for (before, wanted) in
+            [(0, Some(MINUTE)), (60 * MINUTE, Some(MINUTE)), (MINUTE / 2, Some(MINUTE / 2))]
+        {
+            let given = given.anew();
+            given.insist(&living("v1", before)).await;
+            notes(&given, &living("v1", before)).await.unwrap().put(&key(1), &json!({})).await.unwrap();
+            given.insist(&living("v2", MINUTE)).await;
+            let new = notes(&given, &living("v2", MINUTE)).await.unwrap();
+            let Some(Read::Current(upgraded)) =
+                new.migrate_lazily(|value, _| Ok(value)).get(&key(1)).await.unwrap()
+            else {
+                panic!("it was upgraded")
+            };
+            let now = pleach_engine::Clock::now(&*given.clock);
+            let wanted = wanted.map(|wanted| now.saturating_add(std::time::Duration::from_millis(wanted)));
+            assert_eq!(given.get(NOTES, "u.ann.0001").await.unwrap().expires, wanted, "{before}");
+            assert_eq!(upgraded.expires, wanted, "{before}");
+        }
+    });
+}

@@ -1,0 +1,259 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use pleach_contract::{Contract, Problems, Validators};
+use pleach_engine::{BucketName, Clock, Engine, EngineError, Entry, ErrorKind, Key, Revision};
+use tokio::sync::{Mutex, oneshot};
+
+use crate::compiled::CompiledResource;
+use crate::error::AuthorityError;
+use crate::guard::{Claimed, Guard, Rule};
+use crate::record::{Claim, Owner, OwnerState};
+use crate::system::{System, parsed};
+
+/// On engines that others write to as well, what is known about guards is looked up again before a write when it is
+/// older than this.
+pub const GUARD_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// What all handles on one guarded engine share.
+pub(crate) struct Shared {
+    pub(crate) system: System,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) validators: Validators,
+    /// One act of the authority at a time, as far as this process is concerned.
+    pub(crate) acts: Mutex<()>,
+    pub(crate) inner: Arc<dyn Engine>,
+    /// None until someone writes.
+    slot: RwLock<Option<Slot>>,
+    loading: Mutex<()>,
+}
+
+/// The guards there are, and a word when nobody uses them any more.
+struct Slot {
+    guards: Arc<Guards>,
+    unused: oneshot::Receiver<()>,
+}
+
+/// The guards as they were at one time. Whoever writes holds on to them until the write is done: so one who changes
+/// them can wait for all writes that were judged by the old ones.
+pub(crate) struct Guards {
+    pub(crate) by_bucket: HashMap<BucketName, Arc<Guard>>,
+    /// The newest record of the system bucket that is in them.
+    revision: Option<Revision>,
+    /// When they were last known to be current, by the clock's elapsed time in milliseconds.
+    seen: AtomicU64,
+    /// Dropped with the last user.
+    _used: oneshot::Sender<()>,
+}
+
+impl Shared {
+    pub(crate) fn new(inner: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            system: System::new(Arc::clone(&inner)),
+            clock,
+            validators: Validators::default(),
+            acts: Mutex::new(()),
+            inner,
+            slot: RwLock::new(None),
+            loading: Mutex::new(()),
+        }
+    }
+
+    /// The guards that hold now.
+    pub(crate) async fn guards(&self) -> Result<Arc<Guards>, EngineError> {
+        if let Some(guards) = self.current() {
+            return Ok(guards);
+        }
+        let _one_at_a_time = self.loading.lock().await;
+        if let Some(guards) = self.current() {
+            return Ok(guards);
+        }
+        let revision = self.system.revision().await?;
+        if let Some(guards) = self.known().filter(|guards| guards.revision == revision) {
+            guards.seen.store(self.milliseconds(), Ordering::Relaxed);
+            return Ok(guards);
+        }
+        self.load(Vec::new()).await
+    }
+
+    /// Forgets the guards, so that whoever writes next reads them anew: after an act that changed them and did not come to
+    /// its end.
+    pub(crate) async fn forget(&self) {
+        // Whoever is reading them right now may have read what is over by now.
+        let _one_at_a_time = self.loading.lock().await;
+        *self.slot.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Reads all guards anew, and returns when no write that was judged by the old ones is under way.
+    pub(crate) async fn reload(&self) -> Result<(), EngineError> {
+        self.replace(Vec::new()).await
+    }
+
+    /// The same, as if `owners` were recorded already, each with a claim of `contract`.
+    pub(crate) async fn reload_with(
+        &self,
+        owners: &[(BucketName, Owner)],
+        contract: &Contract,
+    ) -> Result<(), AuthorityError> {
+        let mut guards = Vec::with_capacity(owners.len());
+        for (bucket, owner) in owners {
+            let rule = self.rule_of(owner, Some(contract)).await?;
+            guards.push((bucket.clone(), Guard::new(bucket.clone(), owner.lineage.clone(), rule)));
+        }
+        Ok(self.replace(guards).await?)
+    }
+
+    async fn replace(&self, ahead: Vec<(BucketName, Guard)>) -> Result<(), EngineError> {
+        let _one_at_a_time = self.loading.lock().await;
+        let old = self.slot.write().unwrap_or_else(PoisonError::into_inner).take();
+        // Whoever writes meanwhile waits for `loading` and then takes the new ones.
+        let loaded = self.load(ahead).await;
+        if let Some(Slot { guards, unused }) = old {
+            drop(guards);
+            // The only way it ends is that the sender is gone, with the last who used the old guards.
+            let _ = unused.await;
+        }
+        loaded.map(drop)
+    }
+
+    async fn load(&self, ahead: Vec<(BucketName, Guard)>) -> Result<Arc<Guards>, EngineError> {
+        let revision = self.system.revision().await?;
+        let mut by_bucket = HashMap::new();
+        if revision.is_some() {
+            for entry in self.system.entries("bucket.").await? {
+                let name = entry.key.as_str().strip_prefix("bucket.").unwrap_or_default();
+                if let Ok(bucket) = BucketName::parse(name) {
+                    let guard = self.guard_of(&bucket, &entry).await?;
+                    by_bucket.insert(bucket, Arc::new(guard));
+                }
+            }
+        }
+        by_bucket.extend(ahead.into_iter().map(|(bucket, guard)| (bucket, Arc::new(guard))));
+        let (used, unused) = oneshot::channel();
+        let seen = AtomicU64::new(self.milliseconds());
+        let guards = Arc::new(Guards { by_bucket, revision, seen, _used: used });
+        let slot = Slot { guards: Arc::clone(&guards), unused };
+        *self.slot.write().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+        Ok(guards)
+    }
+
+    async fn guard_of(&self, bucket: &BucketName, entry: &Entry) -> Result<Guard, EngineError> {
+        let owner = parsed::<Owner>(entry);
+        let lineage = owner.as_ref().map_or("a contract", |kept| &kept.value.lineage).to_owned();
+        let rule = match owner {
+            Ok(kept) => self.rule_of(&kept.value, None).await,
+            Err(damage) => Err(damage.into()),
+        };
+        let rule = rule.or_else(|error| damaged(error, entry.key.clone(), entry.revision))?;
+        Ok(Guard::new(bucket.clone(), lineage, rule))
+    }
+
+    /// What a bucket takes by its record, as if its newest claim were of the contract `claimed`, if there is one.
+    async fn rule_of(&self, owner: &Owner, claimed: Option<&Contract>) -> Result<Rule, AuthorityError> {
+        if matches!(owner.state, OwnerState::SetAside { .. } | OwnerState::Going) {
+            return Ok(Rule::SetAside);
+        }
+        let in_force = match &owner.digest {
+            Some(digest) => self.in_force(&owner.lineage, digest, &owner.alias).await?,
+            None => None,
+        };
+        let mut claims = Vec::new();
+        for claim in owner.claims(self.clock.now()) {
+            let is_newest = owner.claim.as_ref().is_some_and(|newest| newest.plan == claim.plan);
+            claims.extend(self.claimed(owner, &claim, claimed.filter(|_| is_newest)).await?);
+        }
+        Ok(Rule::Checked { in_force, claims, unstamped: owner.unstamped.clone() })
+    }
+
+    /// A resource of a contract that was accepted.
+    pub(crate) async fn in_force(
+        &self,
+        lineage: &str,
+        digest: &str,
+        alias: &str,
+    ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
+        let compile = |contract: &Contract| CompiledResource::of(contract, alias, &self.validators);
+        Ok(self.system.compiled(lineage, digest, compile).await?.map(Arc::new))
+    }
+
+    /// What a claim asks for. One whose plan is gone asks for nothing, unless it was accepted.
+    async fn claimed(
+        &self,
+        owner: &Owner,
+        claim: &Claim,
+        contract: Option<&Contract>,
+    ) -> Result<Option<Claimed>, AuthorityError> {
+        let resource = match contract {
+            Some(contract) => self.compiled(contract, &owner.alias)?,
+            None => match self.system.planned(&owner.lineage, &claim.plan).await {
+                Ok(kept) => self.compiled(&kept.value, &owner.alias)?,
+                Err(AuthorityError::Damaged { revision: Revision::ZERO, .. }) if !claim.is_accepted() => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(Some(Claimed { resource, until: claim.until }))
+    }
+
+    pub(crate) fn compiled(
+        &self,
+        contract: &Contract,
+        alias: &str,
+    ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
+        let compiled = CompiledResource::of(contract, alias, &self.validators);
+        Ok(compiled.map_err(|problems| uncompiled(alias, problems))?.map(Arc::new))
+    }
+
+    pub(crate) fn compiled_state(
+        &self,
+        contract: &Contract,
+        store: &str,
+    ) -> Result<Option<Arc<CompiledResource>>, AuthorityError> {
+        let compiled = CompiledResource::of_state(contract, store, &self.validators);
+        Ok(compiled.map_err(|problems| uncompiled(store, problems))?.map(Arc::new))
+    }
+
+    fn known(&self) -> Option<Arc<Guards>> {
+        let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().map(|slot| Arc::clone(&slot.guards))
+    }
+
+    /// The guards, unless someone else may have changed them.
+    fn current(&self) -> Option<Arc<Guards>> {
+        let guards = self.known()?;
+        let is_young = || {
+            let age = self.milliseconds().saturating_sub(guards.seen.load(Ordering::Relaxed));
+            u128::from(age) < GUARD_AGE_MAX.as_millis()
+        };
+        (self.inner.capabilities().sole_writer || is_young()).then_some(guards)
+    }
+
+    fn milliseconds(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("engine", &self.inner).finish_non_exhaustive()
+    }
+}
+
+/// A rule for a bucket about which nothing certain is known, since its record or what that leads to is damaged; what the
+/// engine could not do stays an error.
+fn damaged(error: AuthorityError, key: Key, revision: Revision) -> Result<Rule, EngineError> {
+    match error {
+        AuthorityError::Damaged { key, revision, what } => Ok(Rule::Damaged { key, revision, what }),
+        // A record that says what cannot be is no bug of whoever reads it.
+        AuthorityError::Engine(error) if error.kind() != ErrorKind::Bug => Err(error),
+        other => Ok(Rule::Damaged { key, revision, what: other.to_string() }),
+    }
+}
+
+fn uncompiled(alias: &str, problems: Problems) -> AuthorityError {
+    AuthorityError::Schemas { alias: alias.to_owned(), problems }
+}
