@@ -10,6 +10,7 @@ mod conformance;
 mod crash;
 mod damage;
 mod evolution;
+mod facades;
 mod generated;
 mod given;
 mod guarding;

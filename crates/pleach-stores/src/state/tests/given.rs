@@ -1,3 +1,4 @@
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,14 +178,14 @@ pub(super) fn draft(title: &str) -> Value {
 }
 
 /// What was applied, or a panic.
-pub(super) fn applied<T: std::fmt::Debug>(outcome: Result<PutOutcome<T>, StateError>) -> StateEntry<T> {
+pub(super) fn applied<T: Debug, O: Debug>(outcome: Result<PutOutcome<T, O>, StateError>) -> StateEntry<T> {
     match outcome {
         Ok(PutOutcome::Applied(entry)) => entry,
         other => panic!("it was not applied: {other:?}"),
     }
 }
 
-pub(super) fn found<T: std::fmt::Debug>(outcome: Result<GetOutcome<T>, StateError>) -> StateEntry<T> {
+pub(super) fn found<T: Debug, O: Debug>(outcome: Result<GetOutcome<T, O>, StateError>) -> StateEntry<T> {
     match outcome {
         Ok(GetOutcome::Found(entry)) => entry,
         other => panic!("it was not found: {other:?}"),
@@ -192,7 +193,7 @@ pub(super) fn found<T: std::fmt::Debug>(outcome: Result<GetOutcome<T>, StateErro
 }
 
 /// The keys of a page.
-pub(super) fn keys<T>(page: &StatePage<T>) -> Vec<&str> {
+pub(super) fn keys<T, O>(page: &StatePage<T, O>) -> Vec<&str> {
     page.entries.iter().map(|cell| cell.key().unwrap_or("-")).collect()
 }
 

@@ -72,7 +72,7 @@ pub(super) async fn a_page_of_nothing_counts(given: Given) {
     let page = given.drafts().list(ListOptions::first(0)).await.unwrap();
     assert_eq!((page.entries.len(), page.count, page.next_offset), (0, 3, None));
     assert_eq!(given.drafts().count().await.unwrap(), 3);
-    let empty = given.drafts().prefix("none").unwrap().list(ListOptions::first(10)).await.unwrap();
+    let empty = given.drafts().prefix("none").list(ListOptions::first(10)).await.unwrap();
     assert_eq!((empty.entries.len(), empty.count, empty.next_offset), (0, 0, None));
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn a_view_has_what_is_below_its_path(given: Given) {
         let _ = applied(drafts.put(name, &draft(name)).await);
     }
     for path in ["a/b", "/a//b/", "a/b/"] {
-        let view = drafts.prefix(path).unwrap();
+        let view = drafts.prefix(path);
         let page = view.list(ListOptions::first(10)).await.unwrap();
         assert_eq!((keys(&page), page.count), (vec!["/e", "c", "c/d"], 3), "{path}");
         for cell in &page.entries {
@@ -110,17 +110,17 @@ pub(super) async fn a_view_has_what_is_below_its_path(given: Given) {
         }
     }
     for path in ["", "/", "//"] {
-        assert_eq!(drafts.prefix(path).unwrap().count().await.unwrap(), names.len() as u64, "{path}");
+        assert_eq!(drafts.prefix(path).count().await.unwrap(), names.len() as u64, "{path}");
     }
 }
 
 pub(super) async fn views_compose_and_their_keys_are_relative(given: Given) {
     let drafts = given.drafts();
-    let view = drafts.prefix("inspection").unwrap().prefix("active").unwrap();
+    let view = drafts.prefix("inspection").prefix("active");
     let put = applied(view.put("open", &draft("one")).await);
     assert_eq!(put.key.as_deref(), Some("open"));
     assert_eq!(found(drafts.get("inspection/active/open").await).value, draft("one"));
-    assert_eq!(found(drafts.prefix("inspection/active").unwrap().get("open").await), put);
+    assert_eq!(found(drafts.prefix("inspection/active").get("open").await), put);
     let again = view.put_with("open", &draft("two"), expecting(Expect::Absent)).await.unwrap();
     assert_eq!(again, PutOutcome::Present(put));
     assert_eq!(view.delete("open").await.unwrap(), DeleteOutcome::Deleted);
@@ -129,13 +129,18 @@ pub(super) async fn views_compose_and_their_keys_are_relative(given: Given) {
 
 pub(super) async fn a_prefix_has_a_limit(given: Given) {
     let drafts = given.drafts();
-    let longest = "p".repeat(KEY_BYTES_MAX - 1);
-    let view = drafts.prefix(&longest).unwrap();
-    assert_eq!(view.count().await.unwrap(), 0);
-    for longer in ["p".repeat(KEY_BYTES_MAX), "p/".repeat(300)] {
-        assert!(matches!(drafts.prefix(&longer), Err(StateError::PrefixTooLong { .. })));
+    let longest = drafts.prefix(&"p".repeat(KEY_BYTES_MAX));
+    assert_eq!(longest.count().await.unwrap(), 0);
+    assert!(matches!(longest.put("a", &draft("x")).await, Err(StateError::KeyTooLong { .. })));
+    for longer in
+        [drafts.prefix(&"p".repeat(KEY_BYTES_MAX + 1)), drafts.prefix(&"p/".repeat(300)), longest.prefix("x")]
+    {
+        let refused =
+            |error: StateError| assert!(matches!(error, StateError::PrefixTooLong { .. }), "{error}");
+        refused(longer.list(ListOptions::first(1)).await.unwrap_err());
+        refused(longer.count().await.unwrap_err());
+        refused(longer.watch(WatchFrom::Now).await.err().unwrap());
     }
-    assert!(matches!(view.prefix("x"), Err(StateError::PrefixTooLong { .. })));
     let store = given.ann().store("drafts").unwrap();
     let refused = store.list(&"p".repeat(KEY_BYTES_MAX + 1), ListOptions::first(1)).await;
     assert!(matches!(refused, Err(StateError::PrefixTooLong { bytes: 513, limit: KEY_BYTES_MAX })));

@@ -5,7 +5,7 @@ use super::super::*;
 use super::given::*;
 use super::meddler::Call;
 
-fn upgraded(old: &Migration) -> Result<Value, String> {
+fn upgraded(old: Migration) -> Result<Value, String> {
     let theme = old.entry.value.get("theme").cloned().ok_or("there is no theme")?;
     Ok(json!({"theme": theme, "compact": false}))
 }

@@ -3,6 +3,7 @@
 mod admin;
 mod checks;
 mod crash;
+mod facades;
 mod given;
 mod isolation;
 mod lists;
@@ -55,8 +56,12 @@ on_every_engine! {
         a_value_must_be_json,
         checks_come_in_their_order,
         a_revision_has_one_form,
-        a_ttl_has_a_floor_and_a_ceiling,
-        a_facade_has_the_stores_of_its_contract;
+        a_ttl_has_a_floor_and_a_ceiling;
+    facades:
+        a_facade_has_the_stores_of_its_contract,
+        a_facade_is_not_for_another_contract,
+        older_versions_have_their_own_types,
+        a_type_that_does_not_agree_with_its_schema_is_told;
     migrations:
         an_older_version_asks_for_migration_everywhere,
         migrating_is_under_the_revision_that_was_read,

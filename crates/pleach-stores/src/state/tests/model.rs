@@ -182,7 +182,7 @@ async fn list(store: &MapStore<Value>, model: &Model, path: &str, offset: u64, l
     let names: Vec<&str> =
         live.filter_map(|key| key.strip_prefix(&start)).filter(|key| !key.is_empty()).collect();
     let count = names.len() as u64;
-    let page = store.prefix(path).unwrap().list(ListOptions { offset, limit }).await;
+    let page = store.prefix(path).list(ListOptions { offset, limit }).await;
     if offset > count {
         assert!(matches!(page, Err(StateError::OffsetPastEnd { .. })));
         return;

@@ -62,7 +62,7 @@ pub(super) async fn a_watch_goes_on_after_a_revision(given: Given) {
 
 pub(super) async fn a_view_watches_what_is_below_it(given: Given) {
     let drafts = given.drafts();
-    let view = drafts.prefix("in").unwrap();
+    let view = drafts.prefix("in");
     let mut watch = view.watch(WatchFrom::Latest).await.unwrap();
     assert_eq!(next(&mut watch).await, "ready");
     for key in ["in", "in/a", "inn/a", "out/in/a"] {
