@@ -18,6 +18,7 @@ mod kv;
 mod planning;
 mod property;
 mod racing;
+mod state_killed;
 mod stored_state;
 mod watched;
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pleach_contract::StoreKind;
-use pleach_engine::ErrorKind;
+use pleach_engine::{Engine, ErrorKind, Selection};
 use serde_json::{Value, json};
 
 use super::super::*;
@@ -9,7 +9,6 @@ use super::given::*;
 
 /// That nothing at all was written.
 async fn nothing_is_there(given: &Given) {
-    use pleach_engine::{Engine, Selection};
     assert_eq!(given.engine.count(&given.bucket(), Selection::all()).await.unwrap(), 0);
 }
 
@@ -163,13 +162,14 @@ pub(super) async fn a_revision_has_one_form(given: Given) {
 pub(super) async fn a_ttl_has_a_floor_and_a_ceiling(given: Given) {
     let drafts = given.drafts();
     let with = |ttl| PutOptions { ttl: Some(ttl), ..PutOptions::default() };
-    for bad in [Duration::ZERO, Duration::from_micros(999), TTL_MAX + Duration::from_millis(1), Duration::MAX]
-    {
+    let shortest = given.engine.capabilities().ttl_resolution;
+    let shorter = shortest - Duration::from_micros(1);
+    for bad in [Duration::ZERO, shorter, TTL_MAX + Duration::from_millis(1), Duration::MAX] {
         let refused = drafts.put_with("a", &draft("x"), with(bad)).await;
         assert!(matches!(refused, Err(StateError::TtlOutOfRange { max: TTL_MAX, .. })), "{bad:?}");
     }
     nothing_is_there(&given).await;
-    for good in [Duration::from_millis(1), TTL_MAX] {
+    for good in [shortest, TTL_MAX] {
         let _ = applied(drafts.put_with("a", &draft("x"), with(good)).await);
     }
 }

@@ -3,6 +3,7 @@ use serde_json::Value;
 
 use super::super::*;
 use super::given::*;
+use super::meddler::Taken;
 
 /// Puts `count` drafts of Ann's at once, named by number, past State: as it would have written them.
 pub(super) async fn fill(given: &Given, count: usize) {
@@ -146,57 +147,83 @@ pub(super) async fn a_prefix_has_a_limit(given: Given) {
     assert!(matches!(refused, Err(StateError::PrefixTooLong { bytes: 513, limit: KEY_BYTES_MAX })));
 }
 
-pub(super) async fn a_page_reads_no_value_outside_it(given: Given) {
-    const MANY: usize = 12_000;
-    fill(&given, MANY).await;
-    let drafts = given.drafts();
-    for offset in [0, 1, 9_901, 10_000, 11_001, MANY - 100, MANY - 1, MANY] {
-        given.engine.taken();
-        let page = drafts.list(ListOptions::first(100).from(offset as u64)).await.unwrap();
-        let (values, keys_alone) = given.engine.taken();
-        assert_eq!(page.count, MANY as u64);
-        assert_eq!(page.entries.len(), (MANY - offset).min(100));
-        assert_eq!(
-            page.entries.first().and_then(Cell::key).unwrap_or("end"),
-            match offset {
-                MANY => "end".to_owned(),
-                _ => format!("{offset:06}"),
-            }
-        );
-        assert_eq!(values, page.entries.len(), "only the values of the page");
-        let before = if offset == 0 { 0 } else { offset + page.entries.len() };
-        assert_eq!(keys_alone, before, "only the keys up to its end");
-    }
-    given.engine.taken();
-    assert_eq!(drafts.count().await.unwrap(), MANY as u64);
-    assert_eq!(given.engine.taken(), (0, 0), "a count reads no entry");
+/// How many entries a large map has.
+fn many(given: &Given) -> usize {
+    if given.is_exact { 100_000 } else { 12_000 }
 }
 
-pub(super) async fn a_get_reads_one_entry_however_many_there_are(given: Given) {
-    fill(&given, 5_000).await;
+pub(super) async fn a_page_reads_no_value_outside_it(given: Given) {
+    let many = many(&given);
+    fill(&given, many).await;
     let drafts = given.drafts();
+    for offset in [0, 1, 9_901, 10_000, 11_001, many - 100, many - 1, many] {
+        given.engine.taken();
+        let page = drafts.list(ListOptions::first(100).from(offset as u64)).await.unwrap();
+        let taken = given.engine.taken();
+        assert_eq!(page.count, many as u64);
+        assert_eq!(page.entries.len(), (many - offset).min(100));
+        let first = if offset == many { "end".to_owned() } else { format!("{offset:06}") };
+        assert_eq!(page.entries.first().and_then(Cell::key).unwrap_or("end"), first);
+        assert_eq!(taken.values, page.entries.len(), "only the values of the page");
+        let before = if offset == 0 { 0 } else { offset + page.entries.len() };
+        assert_eq!(taken.keys, before, "only the keys up to its end");
+        // Keys come 10,000 at a time; then the values, and the count.
+        assert!(taken.calls <= before.div_ceil(10_000) + 2, "{offset}: {taken:?}");
+    }
     given.engine.taken();
-    let entry = found(drafts.get("002500").await);
-    assert_eq!(given.engine.taken(), (1, 0));
-    let _ = applied(drafts.put("002500", &draft("y")).await);
-    assert_eq!(given.engine.taken(), (0, 0));
-    let expect = expecting(Expect::Revision(entry.revision));
-    assert!(matches!(drafts.put_with("002500", &draft("z"), expect).await, Ok(PutOutcome::Present(_))));
-    assert_eq!(given.engine.taken(), (1, 0));
+    assert_eq!(drafts.count().await.unwrap(), many as u64);
+    assert_eq!(given.engine.taken(), Taken { calls: 1, values: 0, keys: 0 }, "a count reads no entry");
+}
+
+pub(super) async fn an_entry_costs_the_same_however_many_there_are(given: Given) {
+    let drafts = given.drafts();
+    let _ = applied(drafts.put("002500", &draft("x")).await);
+    let few = costs(&given, &drafts).await;
+    fill(&given, many(&given)).await;
+    assert_eq!(costs(&given, &drafts).await, few);
+    let [get, put, stale, update, delete, create] = few[..] else { panic!("{few:?}") };
+    assert_eq!(get, Taken { calls: 1, values: 1, keys: 0 });
+    assert_eq!((put, create), (Taken { calls: 1, values: 0, keys: 0 }, put));
+    assert_eq!((stale, update), (get, Taken { calls: 2, values: 1, keys: 0 }));
+    assert_eq!(delete, update);
+}
+
+/// What each thing costs that is done to one entry.
+async fn costs(given: &Given, drafts: &MapStore<Value>) -> Vec<Taken> {
+    let taken = || given.engine.taken();
+    let mut costs = Vec::new();
+    taken();
+    let old = found(drafts.get("002500").await);
+    costs.push(taken());
+    let new = applied(drafts.put("002500", &draft("y")).await);
+    costs.push(taken());
+    let stale = expecting(Expect::Revision(old.revision));
+    assert!(matches!(drafts.put_with("002500", &draft("z"), stale).await, Ok(PutOutcome::Present(_))));
+    costs.push(taken());
+    let _ = applied(drafts.put_with("002500", &draft("z"), expecting(Expect::Revision(new.revision))).await);
+    costs.push(taken());
+    assert_eq!(drafts.delete("002500").await.unwrap(), DeleteOutcome::Deleted);
+    costs.push(taken());
+    let _ = applied(drafts.put_with("002500", &draft("x"), expecting(Expect::Absent)).await);
+    costs.push(taken());
+    costs
 }
 
 pub(super) async fn counts_are_exact_through_expiry(given: Given) {
     let drafts: MapStore<Value> = given.drafts();
-    for number in 0..30 {
+    // To the millisecond, or where that cannot be tested in the middle of a second.
+    let (many, tick, offset) = if given.is_exact { (30, 1, 0) } else { (3, 1000, 500) };
+    for number in 0..many {
         let key = format!("{number:02}");
-        let _ = applied(drafts.put_with(&key, &draft(&key), living(100 + number)).await);
+        let _ = applied(drafts.put_with(&key, &draft(&key), living((number + 1) * tick)).await);
     }
-    for gone in 0..=30_usize {
+    given.advance(offset);
+    for gone in 0..=many {
         let page = drafts.list(ListOptions::first(10)).await.unwrap();
-        assert_eq!(page.count, 30 - gone as u64, "not one early, not one late");
+        assert_eq!(page.count, many - gone, "not one early, not one late");
         let offset = page.count / 2;
         let middle = drafts.list(ListOptions::first(100).from(offset)).await.unwrap();
         assert_eq!(middle.count - offset, middle.entries.len() as u64);
-        given.advance(if gone == 0 { 100 } else { 1 });
+        given.advance(tick);
     }
 }

@@ -75,8 +75,8 @@ pub(super) async fn a_view_watches_what_is_below_it(given: Given) {
 pub(super) async fn expiry_is_seen_by_a_watch(given: Given) {
     let drafts = given.drafts();
     let mut watch = drafts.watch(WatchFrom::Now).await.unwrap();
-    let _ = applied(drafts.put_with("a", &draft("x"), living(50)).await);
+    let _ = applied(drafts.put_with("a", &draft("x"), living(1000)).await);
     assert_eq!(next(&mut watch).await, "put a");
-    given.advance(50);
+    given.advance(1000);
     assert_eq!(next(&mut watch).await, "expired a");
 }
