@@ -4,6 +4,7 @@ use syn::ext::IdentExt as _;
 use syn::{Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, Lit, Meta, Result, Type};
 
 use crate::attribute::Said;
+use crate::facade::Facade;
 use crate::setting::Setting;
 use crate::vocabulary::{
     CONTRACT, COUNTER, INDEX, KEYSPACE, KV, RELATIONSHIP, RESOURCE, RESOURCE_FIELD, STATE, Vocabulary,
@@ -15,11 +16,12 @@ pub(crate) fn contract(input: &DeriveInput) -> Result<TokenStream> {
     let mut problems = Collected::default();
     let head = problems.take(head(input));
     let declared = problems.take(declared(fields, &[STATE, KV, RESOURCE_FIELD]));
-    let (Some(head), Some(declared)) = (head, declared) else { return Err(problems.end()) };
+    let (Some((head, facade)), Some(declared)) = (head, declared) else { return Err(problems.end()) };
     let stores: Vec<&Declared<'_>> = declared.iter().filter(|one| one.kind == STATE.name).collect();
     let buckets: Vec<&Declared<'_>> = declared.iter().filter(|one| one.kind != STATE.name).collect();
     different(&stores)?;
     different(&buckets)?;
+    let facade = facade.map(|facade| facade.tokens(input, &stores)).transpose()?;
     let steps = declared.into_iter().map(step);
     let steps: Vec<TokenStream> = steps.collect();
     let ident = &input.ident;
@@ -34,6 +36,7 @@ pub(crate) fn contract(input: &DeriveInput) -> Result<TokenStream> {
                 builder
             }
         }
+        #facade
     })
 }
 
@@ -80,13 +83,13 @@ pub(crate) fn resource(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 /// A field, and what its attribute says of it.
-struct Declared<'a> {
-    field: &'a Field,
+pub(crate) struct Declared<'a> {
+    pub(crate) field: &'a Field,
     /// The name of its attribute.
     kind: &'static str,
     /// Its name in the document.
-    name: String,
-    said: Said,
+    pub(crate) name: String,
+    pub(crate) said: Said,
 }
 
 impl Declared<'_> {
@@ -103,7 +106,7 @@ impl Declared<'_> {
             let message = format!("a value of #[{}] has no type of its own: write `()`", self.kind);
             return Err(Error::new_spanned(ty, message));
         }
-        if let Some(text) = documentation(&self.field.attrs) {
+        if let Some(text) = documented(self.field) {
             said.add("description", Setting::Text(text));
         }
         Ok(said.into_object())
@@ -121,7 +124,7 @@ fn step(Declared { field, kind, name, mut said }: Declared<'_>) -> TokenStream {
         return kv(&quote!(#name), &purpose, ty, &said.into_object());
     }
     let store_kind = variant(&said.take_text("kind").unwrap_or_default());
-    if let Some(text) = documentation(&field.attrs) {
+    if let Some(text) = documented(field) {
         said.add("description", Setting::Text(text));
     }
     let more = said.into_object();
@@ -148,10 +151,11 @@ fn kv(alias: &TokenStream, purpose: &str, schema: &Type, more: &Setting) -> Toke
     }
 }
 
-/// The builder with what the contract says of itself.
-fn head(input: &DeriveInput) -> Result<TokenStream> {
+/// The builder with what the contract says of itself, and the facade it asks for.
+fn head(input: &DeriveInput) -> Result<(TokenStream, Option<Facade>)> {
     let attribute = the_attribute(input, &CONTRACT)?;
     let mut said = Said::read(attribute, &CONTRACT)?;
+    let facade = Facade::take(&mut said, attribute)?;
     let mut text = |field| said.take_text(field);
     let (id, kind, name) = (text("id"), text("kind").unwrap_or_default(), text("displayName"));
     let docs = text("docs").map(|docs| quote!(.docs(#docs)));
@@ -161,11 +165,12 @@ fn head(input: &DeriveInput) -> Result<TokenStream> {
         return Err(Error::new_spanned(attribute, message));
     };
     let kind = variant(&kind);
-    Ok(quote! {
+    let head = quote! {
         ::pleach_contract::ContractBuilder::new(#id, ::pleach_contract::ContractKind::#kind)
             .describe(#name, #description)
             #docs
-    })
+    };
+    Ok((head, facade))
 }
 
 /// Looks at every field once, so that the compiler does not warn of those that only stand for something.
@@ -251,6 +256,11 @@ fn different(declared: &[&Declared<'_>]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the comments of a field say.
+pub(crate) fn documented(field: &Field) -> Option<String> {
+    documentation(&field.attrs)
 }
 
 /// What the comments `///` say: lines joined, paragraphs kept.

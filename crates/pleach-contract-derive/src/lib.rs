@@ -1,11 +1,12 @@
 //! The derives of `pleach-contract`, which exports and documents them: use them from there.
 //!
 //! They read attributes and write calls of `ContractBuilder`, nothing more: what a document must look like is known in one
-//! place. `vocabulary` lists what each attribute takes, `attribute` reads it, `setting` is what was said, and `expand` makes
-//! code of it.
+//! place. `vocabulary` lists what each attribute takes, `attribute` reads it, `setting` is what was said, `expand` makes
+//! code of it, and `facade` the call of the macro that makes types for state stores.
 
 mod attribute;
 mod expand;
+mod facade;
 mod setting;
 mod vocabulary;
 

@@ -82,6 +82,32 @@ fn a_field_that_must_be_there_is_asked_for() {
 }
 
 #[test]
+fn a_facade_is_made_of_what_can_be_one() {
+    let asking = |more: &str, fields: &str| {
+        let head = format!("id = \"a@v1\", kind = \"app\", name = \"A\", description = \"A\", {more}");
+        contract(&format!("#[contract({head})] struct A {{ {fields} }}"))
+    };
+    let store = "#[state(kind = \"map\", accepts(\"v.1\" = Old, \"ü\" = Old, \"2\" = Old, Self = Old))] a: T";
+    assert_eq!(asking("state = \"AState\", stores = \"a::b\"", store), [""; 0]);
+    assert_eq!(
+        asking("state = \"A State\"", store),
+        ["\"state\" is the name of a type to make, and \"A State\" cannot be one"]
+    );
+    assert_eq!(
+        asking("state = \"AState\", stores = \"a b\"", store),
+        ["\"stores\" is a path such as \"pleach::stores\", and \"a b\" is none"]
+    );
+    assert_eq!(
+        asking("stores = \"a\"", store),
+        ["\"stores\" says where the code of the state is: add `state = \"…\"`, the name of its type"]
+    );
+    assert_eq!(
+        asking("state = \"AState\"", "#[state(kind = \"map\", accepts(v1 = Old, V1 = Older))] a: T"),
+        ["two older versions would be the variant V1: rename one"]
+    );
+}
+
+#[test]
 fn a_value_of_another_form_is_told_with_the_right_one() {
     assert_eq!(
         contract(&with("#[kv(purpose = \"p\", tier = \"presense\")] a: T")),

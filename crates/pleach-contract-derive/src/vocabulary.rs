@@ -55,6 +55,8 @@ pub(crate) const CONTRACT: Vocabulary = Vocabulary {
         required("name", "displayName", Form::Text),
         optional("description", "description", Form::Text),
         optional("docs", "docs", Form::Text),
+        optional("state", "state", Form::Text),
+        optional("stores", "stores", Form::Text),
     ]],
 };
 

@@ -119,13 +119,17 @@ pub use types::{ContractType, ResourceType};
 ///
 /// | attribute | takes |
 /// |---|---|
-/// | `#[contract]` | `id`, `kind`, `name`; `description`, unless the struct has a comment; `docs` |
+/// | `#[contract]` | `id`, `kind`, `name`; `description`, unless the struct has a comment; `docs`; `state` and `stores`, see below |
 /// | `#[state]` | `kind`; `version`, `accepts(v1 = Type)` |
 /// | `#[kv]` | `purpose`; `version`, `accepts(…)`, `required`, `history`, `tier`, `ttl_ms`, `max_value_bytes` |
 /// | `#[resource]` | nothing: the type of the field derives [`Resource`](macro@Resource) |
 ///
 /// Those of fields take a `name` as well, where the document has another than Rust. The document is that of a [`ContractBuilder`],
 /// and is checked when it is built.
+///
+/// With `state = "NotesState"` a type of that name is made, too, with a method for each state store, and for each store with
+/// older versions an enum: `OldDrafts` with the variant `V1` above. The types of values then are for serde, those of older
+/// ones implement `Debug`. `stores` is where the code finds `pleach-stores`: `"::pleach::stores"`, unless it says another.
 #[cfg(feature = "derive")]
 pub use pleach_contract_derive::Contract;
 

@@ -10,7 +10,10 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("pleach-embedded", &["pleach-engine"]),
     ("pleach-nats", &["pleach-engine", "pleach-nats-testing"]),
     ("pleach-nats-testing", &[]),
-    ("pleach-stores", &["pleach-engine", "pleach-contract", "pleach-embedded"]),
+    (
+        "pleach-stores",
+        &["pleach-engine", "pleach-contract", "pleach-embedded", "pleach-nats", "pleach-nats-testing"],
+    ),
     (
         "pleach",
         &[

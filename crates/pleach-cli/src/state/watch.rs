@@ -71,7 +71,7 @@ impl WatchArgs {
         let session = self.session.open(app, false).await?;
         let mut events: StateWatch<Value> = match session.store(&self.store)?.kind() {
             StoreKind::Value => session.value(&self.store)?.watch(self.from.0).await?,
-            StoreKind::Map => session.map(&self.store)?.prefix(&self.prefix)?.watch(self.from.0).await?,
+            StoreKind::Map => session.map(&self.store)?.prefix(&self.prefix).watch(self.from.0).await?,
         };
         let mut left = self.count.map(NonZeroU64::get);
         while left != Some(0) {

@@ -55,36 +55,25 @@ impl Facade<'_> {
         source.line("");
         source.doc(&self.contract.description);
         source.line("#[derive(Clone, Debug)]");
-        source.open(&format!("pub struct {name} {{"));
-        for store in stores {
-            source.doc(&store.resource.purpose);
-            source.line(&format!("pub {}: {},", store.field, store.declared()));
+        if stores.is_empty() {
+            source.line(&format!("pub struct {name};"));
+        } else {
+            source.open(&format!("pub struct {name} {{"));
+            for store in stores {
+                source.doc(&store.resource.purpose);
+                source.line(&format!("pub {}: {},", store.field, store.declared()));
+            }
+            source.close("}");
         }
-        source.close("}");
         source.line("");
         source.open(&format!("impl {name} {{"));
         source.doc("The id of the contract.");
         source.line(&format!("pub const ID: &'static str = {:?};", self.contract.id.as_str()));
         source.doc("The digest of the contract that this code was made of.");
         source.line(&format!("pub const DIGEST: &'static str = {:?};", self.contract.digest().as_str()));
-        source.line("");
-        source.doc("Binds the code to the resources of a service.");
-        source.doc("");
-        source.doc("# Errors");
-        source.doc("If the service is of another contract.");
-        let service = if stores.is_empty() { "_service" } else { "service" };
-        source.open(&format!("pub fn bind({service}: &stores::Service) -> Result<Self, stores::KvError> {{"));
-        source.open("Ok(Self {");
-        for store in stores {
-            let (field, typed, alias) = (&store.field, &store.typed, store.alias);
-            let bound = match store.resource.required {
-                true => format!("{typed}::bind(service.kv({alias:?})?)?"),
-                false => format!("service.find({alias:?}).map({typed}::bind).transpose()?"),
-            };
-            source.line(&format!("{field}: {bound},"));
+        if !stores.is_empty() {
+            write_bind(source, stores);
         }
-        source.close("})");
-        source.close("}");
         source.close("}");
     }
 
@@ -162,6 +151,26 @@ impl Store<'_> {
     fn declared(&self) -> String {
         if self.resource.required { self.typed.clone() } else { format!("Option<{}>", self.typed) }
     }
+}
+
+fn write_bind(source: &mut Source, stores: &[Store<'_>]) {
+    source.line("");
+    source.doc("Binds the code to the resources of a service.");
+    source.doc("");
+    source.doc("# Errors");
+    source.doc("If the service is of another contract.");
+    source.open("pub fn bind(service: &stores::Service) -> Result<Self, stores::KvError> {");
+    source.open("Ok(Self {");
+    for store in stores {
+        let (field, typed, alias) = (&store.field, &store.typed, store.alias);
+        let bound = match store.resource.required {
+            true => format!("{typed}::bind(service.kv({alias:?})?)?"),
+            false => format!("service.find({alias:?}).map({typed}::bind).transpose()?"),
+        };
+        source.line(&format!("{field}: {bound},"));
+    }
+    source.close("})");
+    source.close("}");
 }
 
 fn write_space(source: &mut Source, space: &Space) {

@@ -1,10 +1,11 @@
-//! Rust code of a contract: types of its schemas, keys of its keyspaces, and a facade over its resources.
+//! Rust code of a contract: types of its schemas, keys of its keyspaces, and facades over its resources and its state.
 
 mod facade;
 mod keys;
 mod names;
 mod shape;
 mod source;
+mod state;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -67,6 +68,7 @@ pub fn rust_module(contract: &Contract, options: &RustOptions) -> String {
     let facade = Facade { contract, named: &named, name: facade_name(contract, &mut names) };
     let mut parts = Source::default();
     facade.write(&mut parts, &mut names);
+    state::write(&mut parts, contract, &named, &facade.name, &mut names);
     let mut text = Source::default();
     text.line(&format!("// Made of the contract {} by `pleach contract codegen`: do not edit.", contract.id));
     text.line("");

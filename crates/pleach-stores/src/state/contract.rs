@@ -95,6 +95,20 @@ impl CompiledStore {
         }
     }
 
+    /// That a program which writes `version`, and reads the `older` ones unless it reads any, is one for this store.
+    pub(super) fn require_versions(&self, version: &str, older: Option<&[&str]>) -> Result<(), StateError> {
+        let is_read = |declared: &String| {
+            *declared == version || older.is_none_or(|older| older.contains(&declared.as_str()))
+        };
+        if version == self.version && self.schemas.keys().all(is_read) {
+            return Ok(());
+        }
+        let known =
+            older.into_iter().flatten().chain([&version]).map(|&version| version.to_owned()).collect();
+        let (store, declared) = (self.name.clone(), self.schemas.keys().cloned().collect());
+        Err(StateError::OtherVersions { store, known, declared })
+    }
+
     /// The value as it is stored, if the store takes it.
     pub(super) fn check(&self, value: &Value) -> Result<Bytes, StateError> {
         let bytes =

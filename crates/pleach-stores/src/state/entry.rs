@@ -19,11 +19,11 @@ pub struct StateEntry<T> {
 }
 
 /// An entry of an older version that the contract still reads: valid for that version, and for the program to turn
-/// into the current one.
+/// into the current one. Its value is of type `O`: see [`Older`](super::Older).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Migration {
+pub struct Migration<O = Value> {
     /// The entry with its old value.
-    pub entry: StateEntry<Value>,
+    pub entry: StateEntry<O>,
     /// The version it was written with.
     pub state_version: String,
     /// The version that is written now.
@@ -35,19 +35,19 @@ pub struct Migration {
 /// What a get found.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
-pub enum GetOutcome<T> {
+pub enum GetOutcome<T, O = Value> {
     /// Nothing, or something that has expired.
     Absent,
     /// An entry.
     Found(StateEntry<T>),
     /// An entry of an older version.
-    MigrationRequired(Migration),
+    MigrationRequired(Migration<O>),
 }
 
 /// What a put did: the row of the table in `docs/state.md` that held.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
-pub enum PutOutcome<T> {
+pub enum PutOutcome<T, O = Value> {
     /// It was written; this is the caller's own value with its own revision.
     Applied(StateEntry<T>),
     /// Nothing was written: an entry was expected, and there is none.
@@ -55,7 +55,7 @@ pub enum PutOutcome<T> {
     /// Nothing was written: this entry was not expected.
     Present(StateEntry<T>),
     /// Nothing was written: this entry of an older version was not expected.
-    MigrationRequired(Migration),
+    MigrationRequired(Migration<O>),
 }
 
 /// What a delete did.
@@ -83,11 +83,11 @@ pub enum MigrateOutcome<T> {
 /// One place of a page or one event of a watch. A bad one does not spoil the others.
 #[derive(Debug)]
 #[must_use]
-pub enum Cell<T> {
+pub enum Cell<T, O = Value> {
     /// An entry.
     Entry(StateEntry<T>),
     /// An entry of an older version.
-    MigrationRequired(Migration),
+    MigrationRequired(Migration<O>),
     /// What cannot be read, and why.
     Bad(BadCell),
 }
@@ -103,7 +103,7 @@ pub struct BadCell {
     pub error: StateError,
 }
 
-impl<T> Cell<T> {
+impl<T, O> Cell<T, O> {
     /// The key of the entry, good or bad.
     pub fn key(&self) -> Option<&str> {
         match self {
@@ -116,9 +116,9 @@ impl<T> Cell<T> {
 
 /// Some entries of a map, and how many there are.
 #[derive(Debug)]
-pub struct StatePage<T> {
+pub struct StatePage<T, O = Value> {
     /// The entries in the byte order of their keys.
-    pub entries: Vec<Cell<T>>,
+    pub entries: Vec<Cell<T, O>>,
     /// How many entries the map or view has, bad ones included.
     pub count: u64,
     /// Where the page begins.

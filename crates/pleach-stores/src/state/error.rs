@@ -18,6 +18,8 @@ pub enum StateError {
     UndeclaredStore { contract: String, store: String },
     #[error("the state store {store} is a {}, not a {}", word(*found), word(*wanted))]
     WrongKind { store: String, found: StoreKind, wanted: StoreKind },
+    #[error("the program knows the state store {store} with the versions {}, and the contract declares {}", known.join(", "), declared.join(", "))]
+    OtherVersions { store: String, known: Vec<String>, declared: Vec<String> },
     #[error("the state store {store} holds one value and takes no key")]
     KeyNotTaken { store: String },
     #[error("the state store {store} is a map: it needs a key that is not empty")]
@@ -74,6 +76,7 @@ impl StateError {
             | Self::InvalidPrincipal { .. }
             | Self::UndeclaredStore { .. }
             | Self::WrongKind { .. }
+            | Self::OtherVersions { .. }
             | Self::KeyNotTaken { .. }
             | Self::KeyMissing { .. }
             | Self::KeyTooLong { .. }
@@ -112,6 +115,7 @@ impl StateError {
                 "declare the store under `state` in the contract, or correct its name"
             }
             Self::WrongKind { .. } => "use the store as the kind that the contract declares",
+            Self::OtherVersions { .. } => "open the session with the contract that the program was made of",
             Self::KeyNotTaken { .. } => "leave the key out",
             Self::KeyMissing { .. } => "give a key",
             Self::KeyTooLong { .. } | Self::PrefixTooLong { .. } => {

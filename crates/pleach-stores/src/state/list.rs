@@ -49,9 +49,7 @@ impl DynamicStore {
     /// A value store, a start or a limit against the rules, an offset past the end. A bad entry is no error but a cell.
     pub async fn list(&self, start: &str, options: ListOptions) -> Result<StatePage<Value>, StateError> {
         self.require(StoreKind::Map)?;
-        if start.len() > KEY_BYTES_MAX {
-            return Err(StateError::PrefixTooLong { bytes: start.len(), limit: KEY_BYTES_MAX });
-        }
+        prefix_fits(start)?;
         let ListOptions { offset, limit } = options;
         if limit > LIST_LIMIT_MAX {
             return Err(StateError::LimitTooLarge { limit, max: LIST_LIMIT_MAX });
@@ -201,6 +199,15 @@ impl DynamicStore {
         let shared = &self.state.shared;
         Ok(shared.engine.scan(&shared.bucket, query).await?)
     }
+}
+
+/// That a start is not too long; the `/` that ends the path of a view does not count.
+pub(super) fn prefix_fits(start: &str) -> Result<(), StateError> {
+    let bytes = start.strip_suffix('/').unwrap_or(start).len();
+    if bytes > KEY_BYTES_MAX {
+        return Err(StateError::PrefixTooLong { bytes, limit: KEY_BYTES_MAX });
+    }
+    Ok(())
 }
 
 /// A page, and how many entries there are.

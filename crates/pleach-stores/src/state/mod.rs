@@ -25,7 +25,7 @@
 //! let state = State::open(Arc::new(MemoryEngine::new()), Arc::new(SystemClock::new())).await?;
 //! let session = state.session(Caller::User("ann".into()).principal()?, &state.contract(&contract)?);
 //!
-//! let inbox = session.map::<Draft>("drafts")?.prefix("inbox")?;
+//! let inbox = session.map::<Draft>("drafts")?.prefix("inbox");
 //! let create = PutOptions { expect: Expect::Absent, ..PutOptions::default() };
 //! match inbox.put_with("first", &Draft { title: "Dear".into() }, create).await? {
 //!     PutOutcome::Applied(entry) => assert_eq!(entry.key.as_deref(), Some("first")),
@@ -49,6 +49,7 @@ mod entry;
 mod error;
 mod facade;
 mod list;
+mod older;
 mod open;
 mod ordered;
 mod principal;
@@ -56,6 +57,7 @@ mod reply;
 mod revision;
 mod store;
 mod typed;
+mod view;
 mod watch;
 
 pub use admin::{
@@ -67,11 +69,18 @@ pub use entry::{
     BadCell, Cell, DeleteOutcome, GetOutcome, MigrateOutcome, Migration, PutOutcome, StateEntry, StatePage,
 };
 pub use error::StateError;
+#[doc(hidden)]
 pub use facade::FromSession;
+pub use facade::{Client, StateFacade};
 pub use list::{LIST_LIMIT_MAX, ListOptions};
+pub use older::{NoOlder, Older};
+#[doc(hidden)]
+pub use older::{read_variant, unknown};
 pub use open::{STATE_BUCKET, Session, State};
 pub use principal::{Caller, OWNER_ID_BYTES_MAX, OwnerId, Principal};
 pub use revision::StateRevision;
+#[doc(hidden)]
+pub use serde_json::Value as Json;
 pub use store::{DeleteOptions, DynamicStore, Expect, KEY_BYTES_MAX, PutOptions, TTL_MAX, VALUE_BYTES_MAX};
 pub use typed::{MapStore, ValueStore};
 pub use watch::{StateEvent, StateWatch, WatchFrom};

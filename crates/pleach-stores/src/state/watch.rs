@@ -24,9 +24,9 @@ pub enum WatchFrom {
 
 /// What a watch tells.
 #[derive(Debug)]
-pub enum StateEvent<T> {
+pub enum StateEvent<T, O = Value> {
     /// An entry was written, or was there when the watch began.
-    Put(Cell<T>),
+    Put(Cell<T, O>),
     /// An entry was deleted.
     Deleted {
         /// Its key; none in a value store.
@@ -46,7 +46,7 @@ pub enum StateEvent<T> {
 }
 
 /// The events of a watch. It ends after the first error; dropping it frees everything it holds.
-pub type StateWatch<T> = Pin<Box<dyn Stream<Item = Result<StateEvent<T>, StateError>> + Send>>;
+pub type StateWatch<T, O = Value> = Pin<Box<dyn Stream<Item = Result<StateEvent<T, O>, StateError>> + Send>>;
 
 impl DynamicStore {
     /// Tells what happens to the entries of this store: of this principal, and of nobody else.
@@ -84,7 +84,7 @@ impl DynamicStore {
     }
 }
 
-impl<T> StateEvent<T> {
+impl<T, O> StateEvent<T, O> {
     /// The key it is about, if it is about one.
     pub fn key(&self) -> Option<&str> {
         match self {

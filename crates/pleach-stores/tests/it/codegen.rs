@@ -29,7 +29,7 @@ async fn service(text: &str, missing: &[&str]) -> Service {
 
 #[test]
 fn the_code_is_what_the_contracts_give_now() {
-    for name in ["cases", "awkward"] {
+    for name in ["cases", "awkward", "notes"] {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let text = fs::read(here.join(format!("../pleach-contract/testdata/{name}.yaml"))).unwrap();
         let contract = Contract::parse(&text, Notation::Yaml).unwrap().contract;

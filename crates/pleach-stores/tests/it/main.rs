@@ -11,6 +11,7 @@ mod conformance;
 mod crash;
 mod damage;
 mod evolution;
+mod facades;
 mod generated;
 mod given;
 mod guarding;
@@ -18,6 +19,7 @@ mod kv;
 mod planning;
 mod property;
 mod racing;
+mod state_killed;
 mod stored_state;
 mod watched;
 

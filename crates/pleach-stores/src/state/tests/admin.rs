@@ -155,7 +155,8 @@ pub(super) async fn erasing_leaves_nothing_of_one_and_everything_of_others(given
 
 pub(super) async fn erasing_takes_history_along(given: Given) {
     // An operator who keeps more than the newest record of each entry.
-    let config = BucketConfig { history: NonZeroU8::new(5).unwrap(), ..BucketConfig::default() };
+    let plain = BucketConfig::plain(given.engine.capabilities());
+    let config = BucketConfig { history: NonZeroU8::new(5).unwrap(), ..plain };
     given.engine.update_bucket(&given.bucket(), config).await.unwrap();
     let drafts = given.drafts();
     for title in ["one", "two"] {
@@ -163,13 +164,17 @@ pub(super) async fn erasing_takes_history_along(given: Given) {
         let _ = applied(drafts.put("deleted", &draft(title)).await);
     }
     let _ = drafts.delete("deleted").await.unwrap();
-    let _ = applied(drafts.put_with("expired", &draft("x"), living(10)).await);
-    given.advance(20);
+    let mut names = vec!["kept", "deleted"];
+    if given.engine.capabilities().expired_history {
+        let _ = applied(drafts.put_with("expired", &draft("x"), living(10)).await);
+        given.advance(20);
+        names.push("expired");
+    }
     assert_eq!(
         operator(&given).await.erase(&"user:ann".parse().unwrap()).await.unwrap(),
-        Erasure { erased: 3, done: true }
+        Erasure { erased: names.len() as u64, done: true }
     );
-    for key in ["kept", "deleted", "expired"] {
+    for key in names {
         let records = given
             .engine
             .history(&given.bucket(), &stored_key("user:ann", "drafts", Some(key)))

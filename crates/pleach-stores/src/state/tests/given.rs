@@ -1,5 +1,8 @@
+use std::fmt::Debug;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use pleach_contract::Contract;
@@ -8,6 +11,8 @@ use pleach_engine::{
     Batch, BucketName, Clock, Engine, Expiry, Headers, Key, ManualClock, MemoryEngine, Operation, Revision,
     Timestamp,
 };
+use pleach_nats::{NatsEngine, NatsOptions};
+use pleach_nats_testing::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -20,7 +25,15 @@ pub(super) struct Given {
     pub(super) engine: Arc<Meddler>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) state: State,
+    /// Whether the engine's time is that of the clock, and passes only when told to.
+    pub(super) is_exact: bool,
     directory: Option<TempDir>,
+}
+
+/// The server that all tests share.
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(Server::start)
 }
 
 impl Given {
@@ -39,11 +52,20 @@ impl Given {
         Self::on(Arc::new(engine.unwrap()), clock, Some(directory))
     }
 
+    /// On a real server, whose time passes by itself.
+    pub(super) fn nats() -> Self {
+        static STORES: AtomicU32 = AtomicU32::new(0);
+        let namespace = format!("s{}_", STORES.fetch_add(1, Ordering::Relaxed));
+        let options = NatsOptions { namespace, ..NatsOptions::server(server().url()) };
+        let engine = pollster::block_on(NatsEngine::connect(options)).unwrap();
+        Self { is_exact: false, ..Self::on(Arc::new(engine), manual(), None) }
+    }
+
     fn on(engine: Arc<dyn Engine>, clock: Arc<ManualClock>, directory: Option<TempDir>) -> Self {
         let engine = Arc::new(Meddler::new(engine));
         let shared = Arc::clone(&engine) as Arc<dyn Engine>;
         let state = pollster::block_on(State::open(shared, Arc::clone(&clock) as Arc<dyn Clock>)).unwrap();
-        Self { engine, clock, state, directory }
+        Self { engine, clock, state, is_exact: true, directory }
     }
 
     /// A session of Ann with the first version of the notes.
@@ -69,8 +91,18 @@ impl Given {
         BucketName::parse(STATE_BUCKET).unwrap()
     }
 
+    /// Lets time pass.
     pub(super) fn advance(&self, milliseconds: u64) {
-        self.clock.advance(Duration::from_millis(milliseconds));
+        match self.is_exact {
+            true => self.clock.advance(Duration::from_millis(milliseconds)),
+            false => thread::sleep(Duration::from_millis(milliseconds)),
+        }
+    }
+
+    /// Lets time pass until `milliseconds` after something, of which it is now `passed`: exactly, or a little longer where
+    /// a test cannot be exact.
+    pub(super) fn advance_to(&self, passed: u64, milliseconds: u64) {
+        self.advance(milliseconds - passed + if self.is_exact { 0 } else { 100 });
     }
 
     /// Writes bytes past State, as damage or another program would.
@@ -177,14 +209,14 @@ pub(super) fn draft(title: &str) -> Value {
 }
 
 /// What was applied, or a panic.
-pub(super) fn applied<T: std::fmt::Debug>(outcome: Result<PutOutcome<T>, StateError>) -> StateEntry<T> {
+pub(super) fn applied<T: Debug, O: Debug>(outcome: Result<PutOutcome<T, O>, StateError>) -> StateEntry<T> {
     match outcome {
         Ok(PutOutcome::Applied(entry)) => entry,
         other => panic!("it was not applied: {other:?}"),
     }
 }
 
-pub(super) fn found<T: std::fmt::Debug>(outcome: Result<GetOutcome<T>, StateError>) -> StateEntry<T> {
+pub(super) fn found<T: Debug, O: Debug>(outcome: Result<GetOutcome<T, O>, StateError>) -> StateEntry<T> {
     match outcome {
         Ok(GetOutcome::Found(entry)) => entry,
         other => panic!("it was not found: {other:?}"),
@@ -192,7 +224,7 @@ pub(super) fn found<T: std::fmt::Debug>(outcome: Result<GetOutcome<T>, StateErro
 }
 
 /// The keys of a page.
-pub(super) fn keys<T>(page: &StatePage<T>) -> Vec<&str> {
+pub(super) fn keys<T, O>(page: &StatePage<T, O>) -> Vec<&str> {
     page.entries.iter().map(|cell| cell.key().unwrap_or("-")).collect()
 }
 

@@ -20,11 +20,21 @@ pub(super) enum Call {
 
 type Deed = Box<dyn FnOnce(Arc<dyn Engine>) + Send>;
 
+/// What was asked of an engine, and what it gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Calls that read or write entries.
+    pub(super) calls: usize,
+    /// Values.
+    pub(super) values: usize,
+    /// Keys without a value.
+    pub(super) keys: usize,
+}
+
 /// An engine that counts what is read through it, and lets a test do something right before a call.
 pub(super) struct Meddler {
     engine: Arc<dyn Engine>,
-    values: AtomicUsize,
-    keys: AtomicUsize,
+    taken: Mutex<Taken>,
     deeds: Mutex<Vec<(Call, Deed)>>,
     /// Commits to fail, from now on.
     failing: AtomicUsize,
@@ -32,9 +42,8 @@ pub(super) struct Meddler {
 
 impl Meddler {
     pub(super) fn new(engine: Arc<dyn Engine>) -> Self {
-        let (values, keys, failing) =
-            (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
-        Self { engine, values, keys, deeds: Mutex::new(Vec::new()), failing }
+        let failing = AtomicUsize::new(usize::MAX);
+        Self { engine, taken: Mutex::default(), deeds: Mutex::default(), failing }
     }
 
     /// Does `deed` with the engine right before the next such call; of several for one call, one each.
@@ -47,9 +56,15 @@ impl Meddler {
         self.failing.store(count, Ordering::SeqCst);
     }
 
-    /// How many values, and how many keys without one, were read since this was asked last.
-    pub(super) fn taken(&self) -> (usize, usize) {
-        (self.values.swap(0, Ordering::SeqCst), self.keys.swap(0, Ordering::SeqCst))
+    /// What was taken since this was asked last.
+    pub(super) fn taken(&self) -> Taken {
+        std::mem::take(&mut self.taken.lock().unwrap())
+    }
+
+    fn take(&self, values: usize, keys: usize) {
+        let mut taken = self.taken.lock().unwrap();
+        let Taken { calls, .. } = *taken;
+        *taken = Taken { calls: calls + 1, values: taken.values + values, keys: taken.keys + keys };
     }
 
     fn meddle(&self, call: Call) {
@@ -74,6 +89,7 @@ impl fmt::Debug for Meddler {
 impl Engine for Meddler {
     async fn commit(&self, bucket: &BucketName, batch: Batch) -> Result<Committed, CommitError> {
         self.meddle(Call::Commit);
+        self.take(0, 0);
         if self.failing.load(Ordering::SeqCst) == 0 {
             return Err(EngineError::Overloaded.into());
         }
@@ -83,7 +99,7 @@ impl Engine for Meddler {
 
     async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
         self.meddle(Call::Read);
-        self.values.fetch_add(1, Ordering::SeqCst);
+        self.take(1, 0);
         self.engine.read(bucket, key, at).await
     }
 
@@ -93,13 +109,18 @@ impl Engine for Meddler {
             self.meddle(Call::ValueScan);
         }
         let page = self.engine.scan(bucket, query).await?;
-        let counter = if keys_only { &self.keys } else { &self.values };
-        counter.fetch_add(page.entries.len(), Ordering::SeqCst);
+        let many = page.entries.len();
+        if keys_only {
+            self.take(0, many)
+        } else {
+            self.take(many, 0)
+        }
         Ok(page)
     }
 
     async fn count(&self, bucket: &BucketName, selection: Selection) -> Result<u64, EngineError> {
         self.meddle(Call::Count);
+        self.take(0, 0);
         self.engine.count(bucket, selection).await
     }
 

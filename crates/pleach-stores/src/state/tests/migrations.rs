@@ -5,7 +5,7 @@ use super::super::*;
 use super::given::*;
 use super::meddler::Call;
 
-fn upgraded(old: &Migration) -> Result<Value, String> {
+fn upgraded(old: Migration) -> Result<Value, String> {
     let theme = old.entry.value.get("theme").cloned().ok_or("there is no theme")?;
     Ok(json!({"theme": theme, "compact": false}))
 }
@@ -97,14 +97,14 @@ pub(super) async fn a_migration_that_lost_the_race_starts_over(given: Given) {
 
 pub(super) async fn a_migrated_entry_expires_when_the_old_one_did(given: Given) {
     let old = given.ann().value::<Value>("preferences").unwrap();
-    let old = applied(old.put_with(&json!({"theme": "dark"}), living(1000)).await);
+    let old = applied(old.put_with(&json!({"theme": "dark"}), living(2000)).await);
     let preferences = given.session("user:ann", &second()).value::<Value>("preferences").unwrap();
     given.advance(500);
     let MigrateOutcome::Migrated(new) = preferences.migrate(upgraded).await.unwrap() else {
         panic!("it was old")
     };
     assert_eq!(new.expires_at, old.expires_at);
-    given.advance(500);
+    given.advance_to(500, 2000);
     assert_eq!(preferences.get().await.unwrap(), GetOutcome::Absent);
 }
 

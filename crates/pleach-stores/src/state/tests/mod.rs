@@ -1,8 +1,9 @@
-//! What `docs/state.md` says, through the library, on the engines of this process.
+//! What `docs/state.md` says, through the library, on every engine.
 
 mod admin;
 mod checks;
 mod crash;
+mod facades;
 mod given;
 mod isolation;
 mod lists;
@@ -13,25 +14,26 @@ mod outcomes;
 mod races;
 mod watches;
 
-/// One list of tests, run on every engine.
-macro_rules! on_every_engine {
-    ($($group:ident: $($name:ident),+;)+) => {
-        mod in_memory {
-            $($(#[test]
-            fn $name() {
-                pollster::block_on(super::$group::$name(super::given::Given::in_memory()));
-            })+)+
-        }
-        mod embedded {
-            $($(#[test]
-            fn $name() {
-                pollster::block_on(super::$group::$name(super::given::Given::embedded()));
-            })+)+
-        }
+/// A list of tests, run on each of some engines.
+macro_rules! on_engines {
+    ([$($engine:ident)*] $tests:tt) => {
+        $(mod $engine { crate::state::tests::on_engine! { $engine $tests } })*
     };
 }
 
-on_every_engine! {
+macro_rules! on_engine {
+    ($engine:ident { $($group:ident: $($name:ident),+;)+ }) => {
+        $($(#[test]
+        fn $name() {
+            use crate::state::tests::{given::Given, $group};
+            pollster::block_on($group::$name(Given::$engine()));
+        })+)+
+    };
+}
+
+use on_engine;
+
+on_engines! { [in_memory embedded nats] {
     outcomes:
         a_put_expecting_nothing_is_applied,
         a_put_expecting_absence_creates_once,
@@ -55,8 +57,12 @@ on_every_engine! {
         a_value_must_be_json,
         checks_come_in_their_order,
         a_revision_has_one_form,
-        a_ttl_has_a_floor_and_a_ceiling,
-        a_facade_has_the_stores_of_its_contract;
+        a_ttl_has_a_floor_and_a_ceiling;
+    facades:
+        a_facade_has_the_stores_of_its_contract,
+        a_facade_is_not_for_another_contract,
+        older_versions_have_their_own_types,
+        a_type_that_does_not_agree_with_its_schema_is_told;
     migrations:
         an_older_version_asks_for_migration_everywhere,
         migrating_is_under_the_revision_that_was_read,
@@ -76,14 +82,13 @@ on_every_engine! {
         views_compose_and_their_keys_are_relative,
         a_prefix_has_a_limit,
         a_page_reads_no_value_outside_it,
-        a_get_reads_one_entry_however_many_there_are,
+        an_entry_costs_the_same_however_many_there_are,
         counts_are_exact_through_expiry;
     races:
         of_two_creators_one_wins_and_the_other_sees_its_entry,
         a_create_that_lost_to_an_entry_now_gone_is_applied,
         an_update_that_lost_to_a_delete_finds_nothing,
         an_update_that_lost_to_a_writer_sees_its_entry,
-        an_update_that_lost_to_expiry_finds_nothing,
         a_delete_that_lost_to_a_delete_says_so,
         a_delete_without_a_condition_deletes_what_is_there_now,
         a_page_that_changes_while_it_is_read_is_of_one_moment,
@@ -112,4 +117,12 @@ on_every_engine! {
         an_erasure_goes_on_where_it_was_cut_off;
     model:
         state_agrees_with_a_plain_map;
+}}
+
+/// Where a commit is judged by the same moment as a read: what a server takes for a second longer is a promise of its own.
+mod to_the_moment {
+    on_engines! { [in_memory embedded] {
+        races:
+            an_update_that_lost_to_expiry_finds_nothing;
+    }}
 }

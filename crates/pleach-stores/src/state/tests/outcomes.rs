@@ -98,10 +98,11 @@ pub(super) async fn an_expired_entry_is_absent_for_everyone(given: Given) {
     let entry = applied(drafts.put_with("a", &draft("one"), living(1000)).await);
     let expires = entry.expires_at.expect("it has a TTL");
     assert_eq!(expires, entry.updated_at.saturating_add(std::time::Duration::from_secs(1)));
-    given.advance(999);
+    let almost = if given.is_exact { 999 } else { 300 };
+    given.advance(almost);
     assert_eq!(found(drafts.get("a").await), entry);
     assert_eq!(drafts.count().await.unwrap(), 1);
-    given.advance(1);
+    given.advance_to(almost, 1000);
     assert_eq!(drafts.get("a").await.unwrap(), GetOutcome::Absent);
     let page = drafts.list(ListOptions::first(10)).await.unwrap();
     assert_eq!((page.entries.len(), page.count), (0, 0));
@@ -121,7 +122,7 @@ pub(super) async fn a_put_without_a_ttl_clears_the_expiry(given: Given) {
     let _ = applied(drafts.put_with("b", &draft("two"), living(1000)).await);
     given.advance(600);
     assert_eq!(found(drafts.get("b").await).value, draft("two"), "renewed");
-    given.advance(1_000_000);
+    given.advance(1000);
     assert_eq!(found(drafts.get("a").await), stays);
     assert_eq!(drafts.get("b").await.unwrap(), GetOutcome::Absent);
 }
@@ -130,7 +131,7 @@ pub(super) async fn an_expired_entry_is_absent_even_if_it_is_bad(given: Given) {
     given.damage_for(1000, "drafts", "a", "no json");
     let drafts = given.drafts();
     assert!(matches!(drafts.get("a").await, Err(StateError::Corrupt { .. })));
-    given.advance(1000);
+    given.advance_to(0, 1000);
     assert_eq!(drafts.get("a").await.unwrap(), GetOutcome::Absent);
     assert_eq!(drafts.delete("a").await.unwrap(), DeleteOutcome::NotDeleted);
     let _ = applied(drafts.put_with("a", &draft("one"), expecting(Expect::Absent)).await);
@@ -155,7 +156,9 @@ pub(super) async fn replies_have_the_documented_shape(given: Given) {
         entry["revision"].as_str().unwrap().parse::<StateRevision>().unwrap().to_string(),
         entry["revision"]
     );
-    assert_eq!(entry["updatedAt"], json!("2027-01-15T08:00:00.000000Z"));
+    if given.is_exact {
+        assert_eq!(entry["updatedAt"], json!("2027-01-15T08:00:00.000000Z"));
+    }
     assert_eq!(store.get(Some("a")).await.unwrap().to_json(), json!({"found": true, "entry": entry}));
     let refused = store.put(Some("a"), draft("two"), expecting(Expect::Absent)).await.unwrap().to_json();
     assert_eq!(refused, json!({"applied": false, "found": true, "entry": entry}));

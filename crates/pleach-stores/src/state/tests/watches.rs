@@ -62,7 +62,7 @@ pub(super) async fn a_watch_goes_on_after_a_revision(given: Given) {
 
 pub(super) async fn a_view_watches_what_is_below_it(given: Given) {
     let drafts = given.drafts();
-    let view = drafts.prefix("in").unwrap();
+    let view = drafts.prefix("in");
     let mut watch = view.watch(WatchFrom::Latest).await.unwrap();
     assert_eq!(next(&mut watch).await, "ready");
     for key in ["in", "in/a", "inn/a", "out/in/a"] {
@@ -75,8 +75,8 @@ pub(super) async fn a_view_watches_what_is_below_it(given: Given) {
 pub(super) async fn expiry_is_seen_by_a_watch(given: Given) {
     let drafts = given.drafts();
     let mut watch = drafts.watch(WatchFrom::Now).await.unwrap();
-    let _ = applied(drafts.put_with("a", &draft("x"), living(50)).await);
+    let _ = applied(drafts.put_with("a", &draft("x"), living(1000)).await);
     assert_eq!(next(&mut watch).await, "put a");
-    given.advance(50);
+    given.advance(1000);
     assert_eq!(next(&mut watch).await, "expired a");
 }

@@ -16,7 +16,7 @@ impl Type {
     /// The id of the contract.
     pub const ID: &'static str = "acme.type@v1";
     /// The digest of the contract that this code was made of.
-    pub const DIGEST: &'static str = "Ojtp4k5hNOv3sp9JBo83gi4rJmCu4H83kzaF0sVS2kw";
+    pub const DIGEST: &'static str = "4j4-p9E3gAAw5O_gycBiAEveROb_8jonegny0yqz6NE";
 
     /// Binds the code to the resources of a service.
     ///
@@ -268,6 +268,27 @@ impl OptionalStore {
     }
 }
 
+stores::state_facade! {
+    /// What `acme.type@v1` keeps for each of its users and devices.
+    pub struct TypeState {
+        /// The map store `Self`.
+        map self_value("Self", "3"): Tree, or OldSelfValue {
+            N2(Rope) = "2",
+            SelfValue(Tree) = "Self",
+            V1(Option3) = "v-1",
+            V12(Perhaps) = "v.1",
+        };
+        /// The value store `Self2`.
+        value self2("Self2", "v1"): Rope, or OldSelf2 {
+            V0(Tree) = "v0",
+        };
+        /// The value store `fn`.
+        value r#fn("fn", "v1"): Option2;
+        /// The map store `self`.
+        map self_value2("self", "v1"): Option3;
+    }
+}
+
 /// `Option2Color`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Option2Color {
@@ -479,4 +500,4 @@ fn present<'de, T: serde::Deserialize<'de>, D: serde::Deserializer<'de>>(from: D
 }
 
 /// The contract, as JSON.
-pub const CONTRACT: &str = r##"{"description":"Names that are keywords, names that collide,\nand shapes that no Rust type has.\n","displayName":"Awkward","format":"pleach.contract.v1","id":"acme.type@v1","kind":"service","resources":{"kv":{"fn":{"history":1,"keyspaces":{"any":{"access":{"of":{"given":["options"],"limit":100}},"key":"x.{options}","role":"source","schema":{"schema":"option"},"ttlMs":0,"version":"v1"},"constant":{"key":"only.one","role":"source","schema":{"schema":"Option"},"ttlMs":0,"version":"v1"},"match":{"access":{"all":{"limit":7}},"key":"m.{at:date}.{id:uuid}.{kind:a|b}.{rest...}","role":"source","schema":{"schema":"Rope"},"ttlMs":0,"version":"v1"},"perhaps":{"key":"p.{n:uint}","role":"source","schema":{"schema":"Perhaps"},"ttlMs":0,"version":"v1"},"store":{"access":{"bind":{"given":["self","match"],"limit":100},"type":{"given":["self"],"limit":100,"range":"match"}},"key":"s.{self}.{match:int(4)}.{hash:hash(4)}.{blob:bytes}","role":"source","schema":{"schema":"Tree"},"ttlMs":0,"version":"v1"}},"purpose":"Named like a keyword","required":true,"schema":{"schema":"Option"},"ttlMs":0,"version":"v1"},"optional":{"history":1,"purpose":"Not always there","required":false,"schema":{"schema":"Tree"},"ttlMs":0,"version":"v1"}}},"schemas":{"Option":{"$defs":{"Color":{"enum":["red","green"]},"Text":{"type":"string"}},"description":"Named like a type of the language.","properties":{"":{"type":"null"},"2nd":{"type":["integer","string"]},"Self":{"type":"integer"},"again":{"$ref":"#/$defs/Color"},"alias":{"$ref":"#/$defs/Text"},"color":{"$ref":"#/$defs/Color"},"dueAt":{"type":["string","null"]},"due_at":{"type":"number"},"list":{"items":{"additionalProperties":false,"properties":{"crate":{"type":"boolean"}},"required":["crate"],"type":"object"},"type":"array"},"maybe":{"anyOf":[{"$ref":"#/$defs/Color"},{"type":"null"}]},"mixed":{"enum":[1,"two"]},"nested":{"allOf":[{"$ref":"#/properties/list/items"}]},"only":{"const":"exactly"},"other":{"type":"boolean"},"pairs":{"additionalProperties":{"type":"integer"},"type":"object"},"self":{"minimum":0,"type":"integer"},"state":{"enum":["self","Self","","2","a b","a-b",null]},"tuple":{"prefixItems":[{"type":"string"}],"type":"array"},"type":{"type":"string"}},"required":["type","dueAt"],"type":"object"},"Perhaps":{"properties":{"x":{"type":"integer"}},"type":["object","null"]},"Rope":{"items":{"anyOf":[{"type":"string"},{"$ref":"#"}]},"type":"array"},"Tree":{"$defs":{"Branch":{"additionalProperties":{"type":"string"},"properties":{"tree":{"$ref":"#"},"weight":{"type":"number"}},"required":["weight","tree"],"type":"object"}},"additionalProperties":false,"properties":{"children":{"items":{"$ref":"#/$defs/Branch"},"type":"array"},"left":{"$ref":"#"},"name":{"type":"string"}},"required":["name"],"type":"object"},"option":true}}"##;
+pub const CONTRACT: &str = r##"{"description":"Names that are keywords, names that collide,\nand shapes that no Rust type has.\n","displayName":"Awkward","format":"pleach.contract.v1","id":"acme.type@v1","kind":"service","resources":{"kv":{"fn":{"history":1,"keyspaces":{"any":{"access":{"of":{"given":["options"],"limit":100}},"key":"x.{options}","role":"source","schema":{"schema":"option"},"ttlMs":0,"version":"v1"},"constant":{"key":"only.one","role":"source","schema":{"schema":"Option"},"ttlMs":0,"version":"v1"},"match":{"access":{"all":{"limit":7}},"key":"m.{at:date}.{id:uuid}.{kind:a|b}.{rest...}","role":"source","schema":{"schema":"Rope"},"ttlMs":0,"version":"v1"},"perhaps":{"key":"p.{n:uint}","role":"source","schema":{"schema":"Perhaps"},"ttlMs":0,"version":"v1"},"store":{"access":{"bind":{"given":["self","match"],"limit":100},"type":{"given":["self"],"limit":100,"range":"match"}},"key":"s.{self}.{match:int(4)}.{hash:hash(4)}.{blob:bytes}","role":"source","schema":{"schema":"Tree"},"ttlMs":0,"version":"v1"}},"purpose":"Named like a keyword","required":true,"schema":{"schema":"Option"},"ttlMs":0,"version":"v1"},"optional":{"history":1,"purpose":"Not always there","required":false,"schema":{"schema":"Tree"},"ttlMs":0,"version":"v1"}}},"schemas":{"Option":{"$defs":{"Color":{"enum":["red","green"]},"Text":{"type":"string"}},"description":"Named like a type of the language.","properties":{"":{"type":"null"},"2nd":{"type":["integer","string"]},"Self":{"type":"integer"},"again":{"$ref":"#/$defs/Color"},"alias":{"$ref":"#/$defs/Text"},"color":{"$ref":"#/$defs/Color"},"dueAt":{"type":["string","null"]},"due_at":{"type":"number"},"list":{"items":{"additionalProperties":false,"properties":{"crate":{"type":"boolean"}},"required":["crate"],"type":"object"},"type":"array"},"maybe":{"anyOf":[{"$ref":"#/$defs/Color"},{"type":"null"}]},"mixed":{"enum":[1,"two"]},"nested":{"allOf":[{"$ref":"#/properties/list/items"}]},"only":{"const":"exactly"},"other":{"type":"boolean"},"pairs":{"additionalProperties":{"type":"integer"},"type":"object"},"self":{"minimum":0,"type":"integer"},"state":{"enum":["self","Self","","2","a b","a-b",null]},"tuple":{"prefixItems":[{"type":"string"}],"type":"array"},"type":{"type":"string"}},"required":["type","dueAt"],"type":"object"},"Perhaps":{"properties":{"x":{"type":"integer"}},"type":["object","null"]},"Rope":{"items":{"anyOf":[{"type":"string"},{"$ref":"#"}]},"type":"array"},"Tree":{"$defs":{"Branch":{"additionalProperties":{"type":"string"},"properties":{"tree":{"$ref":"#"},"weight":{"type":"number"}},"required":["weight","tree"],"type":"object"}},"additionalProperties":false,"properties":{"children":{"items":{"$ref":"#/$defs/Branch"},"type":"array"},"left":{"$ref":"#"},"name":{"type":"string"}},"required":["name"],"type":"object"},"option":true},"state":{"Self":{"acceptedVersions":{"2":{"schema":"Rope"},"Self":{"schema":"Tree"},"v-1":{"schema":"option"},"v.1":{"schema":"Perhaps"}},"kind":"map","schema":{"schema":"Tree"},"stateVersion":"3"},"Self2":{"acceptedVersions":{"v0":{"schema":"Tree"}},"kind":"value","schema":{"schema":"Rope"},"stateVersion":"v1"},"fn":{"kind":"value","schema":{"schema":"Option"},"stateVersion":"v1"},"self":{"kind":"map","schema":{"schema":"option"},"stateVersion":"v1"}}}"##;

@@ -180,6 +180,16 @@ impl SessionsStore {
     }
 }
 
+stores::state_facade! {
+    /// What `acme.cases@v1` keeps for each of its users and devices.
+    pub struct CasesState {
+        /// The value store `preferences`.
+        value preferences("preferences", "v2"): Preferences, or OldPreferences {
+            V1(PreferencesV1) = "v1",
+        };
+    }
+}
+
 /// `CaseStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum CaseStatus {

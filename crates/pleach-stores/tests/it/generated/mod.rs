@@ -6,3 +6,5 @@
 pub(crate) mod awkward;
 #[rustfmt::skip]
 pub(crate) mod cases;
+#[rustfmt::skip]
+pub(crate) mod notes;
