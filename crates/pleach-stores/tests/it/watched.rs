@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pleach_engine::{
-    Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, Engine, EngineError, Entry, Key,
-    Page, ScanQuery, hand_on,
+    Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, Engine, EngineError,
+    Entry, Key, Page, ScanQuery, hand_on,
 };
 use tokio::sync::Notify;
 
