@@ -271,10 +271,6 @@ impl Store {
         &*self.engine
     }
 
-    pub(crate) fn shared_engine(&self) -> Arc<dyn Engine> {
-        Arc::<Guarded>::clone(&self.engine)
-    }
-
     /// The engine for the sessions of users and devices.
     pub(crate) fn state_engine(&self) -> Arc<dyn Engine> {
         Arc::new(self.engine.for_state())
