@@ -44,6 +44,14 @@ fn a_dangerous_plan_is_applied_only_with_a_reason_which_is_kept() {
     let given = given_cases();
     given.run(&["contract", "plan", "careless.yaml", "--out", "plan.json"]);
     given.run(&["contract", "apply", "plan.json"]).fails(3, "nobody has acknowledged");
+    // That it was changed is said first, also if nobody has acknowledged it.
+    let plan = std::fs::read_to_string(given.path().join("plan.json")).unwrap();
+    for (name, change) in [("service", "other"), ("lineage", "no lineage\\n.>")] {
+        let mut edited: Value = serde_json::from_str(&plan).unwrap();
+        edited[name] = change.into();
+        given.file("edited.json", edited.to_string());
+        given.run(&["contract", "apply", "edited.json"]).fails(1, "changed after it was made");
+    }
     given.run(&["contract", "apply", "plan.json", "--acknowledge", " "]).fails(3, "nobody has acknowledged");
     given.ok(&["contract", "apply", "plan.json", "--acknowledge", "a test", "--who", "ann"]);
     let lines = given.json(&["contract", "history", "acme.cases@v1"]);
