@@ -53,12 +53,11 @@ impl Contracts {
         plan: &Plan,
         options: &ApplyOptions,
     ) -> Result<Applied, AuthorityError> {
+        let contract = self.as_it_was_made(plan).await?;
         if let Some(finished) = self.finished(plan).await? {
             return Ok(finished);
         }
         let record = self.checked(plan, options).await?;
-        let contract = contract_of(&plan.contract, &plan.target)
-            .map_err(|_| AuthorityError::EditedPlan { plan: plan.id.clone() })?;
         let authority = self.base(plan).await?;
         if let Some(authority) = authority.as_ref().filter(|authority| is_in_force(plan, &authority.value)) {
             return Ok(applied(authority.value.clone()));
@@ -99,22 +98,27 @@ impl Contracts {
         let system = &self.shared.system;
         let authority = system.authority(&plan.lineage).await?;
         let unfinished = authority.as_ref().and_then(|kept| kept.value.status.unfinished());
-        let is_known = plan.store == system.store_id().await? && plan.content_id() == plan.id;
-        if !is_known || unfinished.is_none_or(|(id, _)| id != plan.id) {
+        if unfinished.is_none_or(|(id, _)| id != plan.id) {
             return Ok(None);
         }
         self.bring_to_its_end(plan).await.map(Some)
     }
 
-    /// The plan as this store keeps it, if it is the same and may be applied.
-    async fn checked(&self, plan: &Plan, options: &ApplyOptions) -> Result<Kept<PlanRecord>, AuthorityError> {
+    /// The contract of a plan, if it was made for this store and nobody has changed it. It may come from a file that
+    /// anyone has written, so nothing in it is believed before this.
+    async fn as_it_was_made(&self, plan: &Plan) -> Result<Contract, AuthorityError> {
         let store = self.shared.system.store_id().await?;
         if plan.store != store {
             return Err(AuthorityError::OtherStore { planned: plan.store.clone(), store });
         }
-        if plan.format != PLAN_FORMAT || plan.content_id() != plan.id {
-            return Err(AuthorityError::EditedPlan { plan: plan.id.clone() });
-        }
+        let edited = || AuthorityError::EditedPlan { plan: plan.id.clone() };
+        let contract = contract_of(&plan.contract, &plan.target).map_err(|_| edited())?;
+        let is_whole = plan.format == PLAN_FORMAT && plan.content_id() == plan.id;
+        if is_whole && contract.id.as_str() == plan.lineage { Ok(contract) } else { Err(edited()) }
+    }
+
+    /// The plan as this store keeps it, if it may be applied.
+    async fn checked(&self, plan: &Plan, options: &ApplyOptions) -> Result<Kept<PlanRecord>, AuthorityError> {
         let unknown = || AuthorityError::UnknownPlan { plan: plan.id.clone(), lineage: plan.lineage.clone() };
         let record = self.shared.system.plan(&plan.lineage, &plan.id).await?.ok_or_else(unknown)?;
         let status = record.value.status(self.shared.clock.now());

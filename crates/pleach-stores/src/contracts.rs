@@ -302,7 +302,10 @@ impl Contracts {
         let owners = system.owners(&authority.lineage).await?;
         let buckets: BTreeMap<_, _> = owners.into_iter().map(|(bucket, kept)| (bucket, kept.value)).collect();
         let plans = system.plans(&authority.lineage).await?;
-        let pending = plans.into_iter().filter(|kept| kept.value.status(now) == PlanStatus::Pending);
+        // One that was made on another version than the last cannot be applied any more.
+        let pending = plans.into_iter().filter(|kept| {
+            kept.value.status(now) == PlanStatus::Pending && kept.value.plan.base.version == authority.version
+        });
         let mut plans: Vec<PlanSummary> = pending.map(|kept| PlanSummary::from(&kept.value.plan)).collect();
         plans.sort_by_key(|plan| plan.made);
         let is_claimed =

@@ -59,7 +59,9 @@ pub enum AuthorityError {
         status: &'static str,
     },
     /// A dangerous plan that nobody has acknowledged.
-    #[error("{count} findings of the plan are dangerous, and nobody has acknowledged them: {first}")]
+    #[error(
+        "the plan has {count} dangerous findings, and nobody has acknowledged that; the first is {first}"
+    )]
     Unacknowledged {
         /// How many there are.
         count: usize,

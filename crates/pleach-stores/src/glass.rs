@@ -53,6 +53,10 @@ impl Glass {
             match shared.system.commit(put.into()).await {
                 Ok(()) => return Ok(()),
                 Err(CommitError::Conflict(_)) => {}
+                // Nothing of this store was ever recorded.
+                Err(CommitError::Engine(EngineError::BucketNotFound { .. })) => {
+                    shared.system.create().await?
+                }
                 Err(CommitError::Engine(error)) => return Err(error),
             }
         }

@@ -20,7 +20,7 @@ const SYSTEM_INSTEAD: &str = "leave it to the commands of `pleach contract`, whi
 
 /// What to do instead of writing to what users and devices have stored.
 const STATE_INSTEAD: &str =
-    "use `pleach state admin`, or a session of the user or device; only in an emergency break the glass";
+    "use `pleach state admin`, or a session of the user or device; only in an emergency `--break-glass WHY`";
 
 /// An engine that refuses what breaks a contract.
 ///

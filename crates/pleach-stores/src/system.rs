@@ -84,7 +84,8 @@ impl System {
         }
     }
 
-    async fn create(&self) -> Result<(), EngineError> {
+    /// Makes the bucket unless it is there.
+    pub(crate) async fn create(&self) -> Result<(), EngineError> {
         let can = self.engine.capabilities();
         let durability = if can.synced_commits { Durability::Synced } else { Durability::Buffered };
         let config =

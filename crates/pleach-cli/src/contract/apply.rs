@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pleach::ErrorKind;
-use pleach::stores::{Applied, ApplyOptions, Contracts, Plan};
+use pleach::stores::{Applied, ApplyOptions, AuthorityError, Contracts, Plan};
 use serde_json::json;
 
 use super::plan::short;
@@ -12,7 +12,6 @@ use crate::app::{App, who};
 use crate::exit::Exit;
 use crate::failure::Problem;
 use crate::record::JSON_VERSION;
-use crate::text::counted;
 
 /// The largest plan that is read from a file.
 const PLAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -45,19 +44,12 @@ impl ApplyArgs {
         app.exit = Exit::JUDGING;
         let contracts = app.store().await?.contracts();
         let plan = find(&contracts, &self.plan).await?;
-        let dangers = plan.dangers().count();
-        if dangers > 0 && self.acknowledge.as_ref().is_none_or(|why| why.trim().is_empty()) {
-            app.exit.failed = Some(3);
-            let message = format!(
-                "the plan has {}, and nobody has acknowledged that",
-                counted(dangers as u64, "dangerous change", "dangerous changes")
-            );
-            let help =
-                "look at it with `pleach contract plan`, and say why it may be done with --acknowledge WHY";
-            return Err(Problem::invalid(message).help(help).into());
-        }
         let options = ApplyOptions { who: self.who.unwrap_or_else(who), acknowledgement: self.acknowledge };
-        let Applied { version, digest, .. } = contracts.apply(&plan, options).await?;
+        let applied = contracts.apply(&plan, options).await;
+        if matches!(applied, Err(AuthorityError::Unacknowledged { .. })) {
+            app.exit.failed = Some(3);
+        }
+        let Applied { version, digest, .. } = applied?;
         let swept = contracts.sweep().await?;
         for bucket in &swept {
             app.output.note(format_args!("bucket {bucket} was set aside, and its time is over: it is gone"));

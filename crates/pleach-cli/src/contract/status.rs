@@ -129,6 +129,11 @@ fn print(status: &LineageStatus, output: &mut Output) -> anyhow::Result<()> {
     for (bucket, owner) in &status.buckets {
         table.row([owner.alias.clone(), bucket.clone(), state(owner)]);
     }
+    for (alias, binding) in &authority.bindings {
+        if !status.buckets.contains_key(&binding.bucket) {
+            table.row([alias.clone(), binding.bucket.clone(), "its record is damaged or missing".into()]);
+        }
+    }
     table.write(output)?;
     for plan in &status.plans {
         output.line(pending(plan))?;

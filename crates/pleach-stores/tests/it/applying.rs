@@ -45,6 +45,8 @@ pub(crate) async fn a_plan_whose_base_moved_is_refused(given: Given) {
     given.apply(&second).await.unwrap();
     let error = given.apply(&first).await.unwrap_err();
     assert!(matches!(&error, AuthorityError::Moved { lineage, .. } if lineage == LINEAGE), "{error:?}");
+    // Nor is it shown as one that could be.
+    assert!(given.contracts.status(&lineage()).await.unwrap().unwrap().plans.is_empty());
     assert_eq!(given.contracts.history(&lineage()).await.unwrap().len(), 1);
 }
 
@@ -68,6 +70,8 @@ pub(crate) async fn an_edited_plan_is_refused(given: Given) {
         Plan { expires: plan.expires.saturating_add(Duration::from_secs(1)), ..plan.clone() },
         Plan { contract: notes(short_note()).to_value(), ..plan.clone() },
         Plan { format: "pleach.plan.v2".into(), ..plan.clone() },
+        Plan { lineage: "acme.other@v1".into(), ..plan.clone() },
+        Plan { lineage: "no lineage\n.>".into(), ..plan.clone() },
     ];
     for edited in edits {
         let error = given.apply(&edited).await.unwrap_err();
