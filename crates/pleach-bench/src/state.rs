@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use pleach::state::{
     Expect, GetOutcome, ListOptions, MapStore, Principal, PutOptions, PutOutcome, STATE_BUCKET,
 };
-use pleach::{BucketConfig, Durability, Store};
-use pleach_contract::Contract;
+use pleach::{BucketConfig, Durability, ScanQuery, Store};
+use pleach_contract::{Contract, Validators};
 use serde_json::{Value, json};
 
 use crate::args::StateArguments;
@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &StateArguments) -> Result<()> {
         if arguments.small { (500, vec![1000]) } else { (arguments.calls, arguments.entries.clone()) };
     counts.sort_unstable();
     show(&format!("\n{}", rendered(&beside_a_bucket(&scratch.fresh("state")?, calls)?)));
+    show(&format!("\n{}", rendered(&parts_of_a_get(&scratch.fresh("parts")?, calls)?)));
     let mut lines = vec![
         ["entries", "get", "put", "count", "page, first", "page, middle", "page, last"]
             .map(str::to_owned)
@@ -73,6 +74,38 @@ fn beside_a_bucket(directory: &Path, calls: u64) -> Result<Vec<Vec<String>>> {
     ])
 }
 
+/// What of a get of State is what: each part alone.
+fn parts_of_a_get(directory: &Path, calls: u64) -> Result<Vec<Vec<String>>> {
+    let (store, drafts) = given(directory)?;
+    (0..1000).try_for_each(|number| put(&drafts, number, PutOptions::default()))?;
+    let bucket = pollster::block_on(store.bucket(STATE_BUCKET))?;
+    let keys =
+        pollster::block_on(bucket.scan_page(ScanQuery { limit: 1000, ..ScanQuery::default() }))?.entries;
+    let entry = |n: u64| &keys[usize::try_from(n % 1000).unwrap_or_default()];
+    let raw = nanoseconds(calls, |n| {
+        ensure!(pollster::block_on(bucket.get(entry(n).key.as_str()))?.is_some(), "it is there");
+        Ok(())
+    })?;
+    let parsed = nanoseconds(calls, |n| Ok(serde_json::from_slice::<Value>(&entry(n).value).map(drop)?))?;
+    let schemas =
+        Validators::default().of(&contract()?).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
+    let (schema, value) = (&schemas["Draft"], draft(7));
+    let validated = nanoseconds(calls, |_| {
+        ensure!(schema.validate(&value).is_ok(), "it is valid");
+        Ok(())
+    })?;
+    let whole = nanoseconds(calls, |n| get(&drafts, n % 1000))?;
+    let row = |part: &str, nanoseconds: f64| vec![part.to_owned(), format!("{:.2}", nanoseconds / 1000.0)];
+    pollster::block_on(store.close())?;
+    Ok(vec![
+        ["part of a get", "µs"].map(str::to_owned).to_vec(),
+        row("the entry of the bucket, with its headers", raw),
+        row("its value as JSON", parsed),
+        row("the schema", validated),
+        row("all of it", whole),
+    ])
+}
+
 /// A row of the table of growth.
 fn as_it_grows(directory: &Path, count: u64, calls: u64) -> Result<Vec<String>> {
     let (store, drafts) = given(directory)?;
@@ -106,6 +139,17 @@ fn as_it_grows(directory: &Path, count: u64, calls: u64) -> Result<Vec<String>> 
 
 /// A store with a map of drafts; commits are not synced, which would hide everything else.
 fn given(directory: &Path) -> Result<(Store, MapStore<Value>)> {
+    let contract = contract()?;
+    pollster::block_on(async {
+        let store = Store::open(directory).await?;
+        store.create_bucket_with(STATE_BUCKET, buffered()).await?;
+        let state = store.state().await?;
+        let session = state.session(Principal::user("ann")?, &state.contract(&contract)?);
+        Ok((store, session.map("drafts")?))
+    })
+}
+
+fn contract() -> Result<Contract> {
     let contract = Contract::from_value(&json!({
         "format": "pleach.contract.v1", "id": "acme.notes@v1", "kind": "app", "displayName": "Notes", "description": "Notes",
         "schemas": {"Draft": {
@@ -115,14 +159,7 @@ fn given(directory: &Path) -> Result<(Store, MapStore<Value>)> {
         }},
         "state": {"drafts": {"kind": "map", "schema": {"schema": "Draft"}}},
     }));
-    let contract = contract.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.contract;
-    pollster::block_on(async {
-        let store = Store::open(directory).await?;
-        store.create_bucket_with(STATE_BUCKET, buffered()).await?;
-        let state = store.state().await?;
-        let session = state.session(Principal::user("ann")?, &state.contract(&contract)?);
-        Ok((store, session.map("drafts")?))
-    })
+    Ok(contract.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.contract)
 }
 
 fn buffered() -> BucketConfig {

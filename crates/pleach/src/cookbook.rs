@@ -326,6 +326,69 @@
 //! }
 //! ```
 //!
+//! # Preferences and drafts of each user
+//!
+//! The contract is said in Rust, with the types of its values; `pleach contract codegen` makes the same of a file. The
+//! preferences had another shape once, and the compiler asks what becomes of those.
+//!
+//! ```
+//! use pleach::Store;
+//! use pleach::state::{Caller, GetOutcome, ListOptions, PutOutcome};
+//! use pleach_contract::{Contract, ContractType};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//!
+//! /// Notes that follow their author.
+//! #[derive(Contract)]
+//! #[contract(id = "acme.notes@v1", kind = "app", name = "Notes", state = "NotesState")]
+//! struct Notes {
+//!     #[state(kind = "value", version = "v2", accepts(v1 = Theme))]
+//!     preferences: Preferences,
+//!     #[state(kind = "map")]
+//!     drafts: Draft,
+//! }
+//!
+//! #[derive(Serialize, Deserialize, JsonSchema)]
+//! struct Preferences {
+//!     theme: String,
+//!     compact: bool,
+//! }
+//!
+//! #[derive(Debug, Serialize, Deserialize, JsonSchema)]
+//! struct Theme(String);
+//!
+//! #[derive(Serialize, Deserialize, JsonSchema)]
+//! struct Draft {
+//!     title: String,
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pollster::block_on(async {
+//!         let state = Store::in_memory().state().await?;
+//!         let contract = state.contract(&Notes::contract()?.contract)?; // once a program
+//!         let session = state.session(Caller::User("ann".into()).principal()?, &contract); // once a caller
+//!         let client = session.client::<NotesState>()?;
+//!
+//!         let theme = match client.state().preferences().get().await? {
+//!             GetOutcome::Found(entry) => entry.value.theme,
+//!             GetOutcome::Absent => "light".to_owned(),
+//!             GetOutcome::MigrationRequired(old) => match old.entry.value {
+//!                 OldPreferences::V1(Theme(theme)) => theme,
+//!             },
+//!         };
+//!         assert_eq!(theme, "light");
+//!
+//!         let inbox = client.state().drafts().prefix("inbox");
+//!         match inbox.put("first", &Draft { title: "Dear".into() }).await? {
+//!             PutOutcome::Applied(entry) => assert_eq!(entry.key.as_deref(), Some("first")),
+//!             PutOutcome::Absent | PutOutcome::Present(_) => unreachable!("it expected nothing"),
+//!         }
+//!         assert_eq!(inbox.list(ListOptions::first(20)).await?.count, 1);
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
 //! # Read from memory
 //!
 //! A cached bucket follows its bucket by a watch, and is the same bucket to its users.

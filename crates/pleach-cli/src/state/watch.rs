@@ -70,8 +70,13 @@ impl WatchArgs {
         let interrupt = Interrupt::catch()?;
         let session = self.session.open(app, false).await?;
         let mut events: StateWatch<Value> = match session.store(&self.store)?.kind() {
-            StoreKind::Value => session.value(&self.store)?.watch(self.from.0).await?,
-            StoreKind::Map => session.map(&self.store)?.prefix(&self.prefix).watch(self.from.0).await?,
+            StoreKind::Value if self.prefix.is_empty() => {
+                session.value(&self.store)?.watch(self.from.0).await?
+            }
+            // Only a map has something below a path: of a value store that is an error.
+            StoreKind::Value | StoreKind::Map => {
+                session.map(&self.store)?.prefix(&self.prefix).watch(self.from.0).await?
+            }
         };
         let mut left = self.count.map(NonZeroU64::get);
         while left != Some(0) {

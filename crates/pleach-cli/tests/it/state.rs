@@ -85,6 +85,8 @@ fn input_against_the_rules_is_refused_and_nothing_is_written() {
         "list preferences",
         "list drafts --offset 2",
         "list drafts --limit 101",
+        "list drafts --prefix below --offset 1",
+        "watch preferences --prefix below --idle 1ms",
     ] {
         let run = given.run(&ann(bad));
         assert_eq!(run.code, 2, "{bad}: {}", run.stderr);
@@ -100,6 +102,30 @@ fn input_against_the_rules_is_refused_and_nothing_is_written() {
         assert_eq!(given.run(&as_one(principal, "notes.yaml", "get drafts a")).code, 2);
     }
     assert_eq!(given.run(&as_one("user:ann", "missing.yaml", "get drafts a")).code, 3);
+}
+
+#[test]
+fn what_is_too_long_or_forgotten_is_told_by_name() {
+    let given = given_notes();
+    given.file("forgotten.yaml", NOTES.replace("stateVersion: v1", "stateVersion: v2"));
+    let kept = reply(&given, &ann("put preferences --value \"dark\""), 0);
+    let refused = |arguments: &[String], message: &str| {
+        let run = given.run(arguments);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(message), "{}", run.stderr);
+    };
+    let key = "k".repeat(513);
+    refused(&ann(&format!("put drafts {key} --value {{\"title\":\"x\"}}")), "the key has 513 bytes");
+    refused(&ann(&format!("list drafts --prefix {key}")), "the prefix has 513 bytes");
+    refused(&ann(&format!("watch drafts --prefix {key}")), "the prefix has 513 bytes");
+    let value = format!("\"{}\"", "x".repeat(65_535));
+    refused(&ann(&format!("put preferences --value {value}")), "65537 bytes of compact JSON");
+    for verb in ["get preferences", "put preferences --create --value 1"] {
+        refused(&as_one("user:ann", "forgotten.yaml", verb), "/stateVersion: \\\"v1\\\" is none of v2");
+    }
+    assert_eq!(reply(&given, &ann("get preferences"), 0)["entry"], kept["entry"], "nothing was written");
+    // A put that expects nothing replaces it.
+    reply(&given, &as_one("user:ann", "forgotten.yaml", "put preferences --value 1"), 0);
 }
 
 #[test]

@@ -32,9 +32,9 @@ impl StateContract {
         let schemas = validators.of(contract).map_err(|problems| StateError::Contract { problems })?;
         let digest = contract.digest();
         let compiled = |(name, store): (&String, &StateStore)| {
-            (name.clone(), Arc::new(CompiledStore::new(name, store, &schemas, &digest)))
+            Ok((name.clone(), Arc::new(CompiledStore::new(name, store, &schemas, &digest)?)))
         };
-        let stores = contract.state.iter().map(compiled).collect();
+        let stores = contract.state.iter().map(compiled).collect::<Result<_, StateError>>()?;
         Ok(Self { shared: Arc::new(Shared { id: contract.id.clone(), stores }) })
     }
 
@@ -72,7 +72,8 @@ pub(super) struct CompiledStore {
     version: String,
     /// By version, the current one included.
     schemas: BTreeMap<String, Arc<CompiledSchema>>,
-    writer: String,
+    /// What travels with a value that is written now.
+    pub(super) headers: Headers,
 }
 
 impl CompiledStore {
@@ -81,18 +82,17 @@ impl CompiledStore {
         store: &StateStore,
         schemas: &BTreeMap<String, Arc<CompiledSchema>>,
         writer: &Digest,
-    ) -> Self {
+    ) -> Result<Self, StateError> {
         let older = store.accepted_versions.iter();
         let versions = older.chain([(&store.state_version, &store.schema)]);
         let compiled = versions
             .filter_map(|(version, named)| Some((version.clone(), Arc::clone(schemas.get(&named.schema)?))));
-        Self {
-            name: name.to_owned(),
-            kind: store.kind,
-            version: store.state_version.clone(),
-            schemas: compiled.collect(),
-            writer: writer.to_string(),
-        }
+        let envelope =
+            Envelope { version: store.state_version.clone(), writer: writer.to_string(), trace: None };
+        let mut headers = Headers::new();
+        envelope.write(&mut headers)?;
+        let (name, kind, version) = (name.to_owned(), store.kind, envelope.version);
+        Ok(Self { name, kind, version, schemas: compiled.collect(), headers })
     }
 
     /// That a program which writes `version`, and reads the `older` ones unless it reads any, is one for this store.
@@ -124,24 +124,17 @@ impl CompiledStore {
         Ok(bytes.into())
     }
 
-    /// What travels with a value that is written now.
-    pub(super) fn headers(&self) -> Result<Headers, StateError> {
-        let mut headers = Headers::new();
-        let envelope = Envelope { version: self.version.clone(), writer: self.writer.clone(), trace: None };
-        envelope.write(&mut headers)?;
-        Ok(headers)
-    }
-
     /// Reads a stored entry, which is called `key` where it was found.
     pub(super) fn judge(&self, entry: &Entry, key: Option<String>) -> Result<Judged, StateError> {
         let stored = Stored::read(entry).map_err(|what| self.corrupt(entry, key.as_deref(), what))?;
-        let (place, revision) = (self.place(key.as_deref()), StateRevision(entry.revision));
+        let revision = StateRevision(entry.revision);
         let Envelope { version, writer, .. } = stored.envelope;
         let Some(schema) = self.schemas.get(&version) else {
-            let known = self.schemas.keys().cloned().collect();
+            let (place, known) = (self.place(key.as_deref()), self.schemas.keys().cloned().collect());
             return Err(StateError::UnknownVersion { place, revision, version, known });
         };
         if let Err(refused) = schema.validate(&stored.value) {
+            let place = self.place(key.as_deref());
             return Err(StateError::InvalidStored { place, revision, version, refused });
         }
         let (updated_at, expires_at) = (entry.time, entry.expires);

@@ -40,7 +40,7 @@ pub enum StateError {
     TtlOutOfRange { ttl: Duration, min: Duration, max: Duration },
     #[error("a page of {limit} entries is more than {max}")]
     LimitTooLarge { limit: usize, max: usize },
-    #[error("the offset {offset} is past the end: there are {count} entries")]
+    #[error("the offset {offset} is past the end, which is at {count}")]
     OffsetPastEnd { offset: u64, count: u64 },
     #[error("{place} at {revision}: /stateVersion: {version:?} is none of {}", known.join(", "))]
     UnknownVersion { place: String, revision: StateRevision, version: String, known: Vec<String> },

@@ -180,7 +180,7 @@ impl DynamicStore {
     /// Writes where nothing or anything is expected: the commit itself tells which row of the table holds.
     async fn create(&self, write: Write<'_>, expect: Expectation) -> Result<PutOutcome<Value>, StateError> {
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(committed) = self.commit(write.operation(expect, self)?).await? {
+            if let Some(committed) = self.commit(write.operation(expect, self)).await? {
                 return Ok(write.applied(committed));
             }
             // If what was in the way has gone by now, there is nothing to show, and nothing in the way.
@@ -204,7 +204,7 @@ impl DynamicStore {
                 return self.in_the_way(&entry, write.raw);
             }
             let expect = Expectation::Revision(entry.revision);
-            if let Some(committed) = self.commit(write.operation(expect, self)?).await? {
+            if let Some(committed) = self.commit(write.operation(expect, self)).await? {
                 return Ok(write.applied(committed));
             }
         }
@@ -272,9 +272,9 @@ struct Write<'a> {
 }
 
 impl Write<'_> {
-    fn operation(&self, expect: Expectation, store: &DynamicStore) -> Result<Operation, StateError> {
+    fn operation(&self, expect: Expectation, store: &DynamicStore) -> Operation {
         let put = Operation::put(self.key.clone(), self.bytes.clone()).expecting(expect);
-        Ok(put.expiring(self.expiry).with_headers(store.compiled.headers()?))
+        put.expiring(self.expiry).with_headers(store.compiled.headers.clone())
     }
 
     /// The caller's own entry, whatever others have written since.

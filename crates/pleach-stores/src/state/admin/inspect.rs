@@ -74,7 +74,7 @@ impl StateAdmin {
     /// Looks at a page of a map.
     ///
     /// # Errors
-    /// [`StateError::LimitTooLarge`], or what the engine could not do.
+    /// [`StateError::LimitTooLarge`] or [`StateError::OffsetPastEnd`], or what the engine could not do.
     pub async fn list(&self, target: &Target, options: ListOptions) -> Result<InspectedPage, StateError> {
         let ListOptions { offset, limit } = options;
         if limit > LIST_LIMIT_MAX {
@@ -120,6 +120,9 @@ impl StateAdmin {
     async fn page(&self, range: KeyRange, offset: u64, limit: usize) -> Result<InspectedPage, StateError> {
         let shared = &self.state.shared;
         let count = shared.engine.count(&shared.bucket, Selection::range(range.clone())).await?;
+        if offset > count {
+            return Err(StateError::OffsetPastEnd { offset, count });
+        }
         let mut rest = range;
         let mut left = offset;
         while left > 0 && limit > 0 {

@@ -94,6 +94,10 @@ pub(super) async fn an_administrator_looks_at_and_deletes_damaged_entries(given:
     assert_eq!(given.drafts().count().await.unwrap(), 1);
     let refused = admin.list(&drafts, ListOptions::first(LIST_LIMIT_MAX + 1)).await;
     assert!(matches!(refused, Err(StateError::LimitTooLarge { .. })));
+    for limit in [0, 10] {
+        let refused = admin.list(&drafts, ListOptions::first(limit).from(2)).await;
+        assert!(matches!(refused, Err(StateError::OffsetPastEnd { offset: 2, count: 1 })), "{limit}");
+    }
 }
 
 pub(super) async fn a_principals_whole_state_is_found_and_exported(given: Given) {

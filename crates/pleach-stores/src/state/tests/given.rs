@@ -43,10 +43,19 @@ impl Given {
         Self::on(Arc::new(engine), clock, None)
     }
 
+    /// With small files, so that there are many of them.
     pub(super) fn embedded() -> Self {
+        let small = Settings { segment_bytes: 64 * 1024, memtable_bytes: 64 * 1024, ..Settings::default() };
+        Self::embedded_with(small)
+    }
+
+    /// With files of the usual size.
+    pub(super) fn roomy() -> Self {
+        Self::embedded_with(Settings::default())
+    }
+
+    fn embedded_with(settings: Settings) -> Self {
         let (clock, directory) = (manual(), tempfile::tempdir().unwrap());
-        let settings =
-            Settings { segment_bytes: 64 * 1024, memtable_bytes: 64 * 1024, ..Settings::default() };
         let path = directory.path().join("store");
         let engine = EmbeddedEngine::open_with(path, settings, Arc::clone(&clock) as Arc<dyn Clock>);
         Self::on(Arc::new(engine.unwrap()), clock, Some(directory))
@@ -137,7 +146,12 @@ impl Given {
 }
 
 pub(super) fn stored_key(principal: &str, store: &str, key: Option<&str>) -> Key {
-    Namespace::new(&principal.parse().unwrap(), &first().id, store).key(key).unwrap()
+    namespace(principal, store).key(key).unwrap()
+}
+
+/// The keys of a store of the notes.
+pub(super) fn namespace(principal: &str, store: &str) -> Namespace {
+    Namespace::new(&principal.parse().unwrap(), &first().id, store)
 }
 
 fn manual() -> Arc<ManualClock> {

@@ -10,8 +10,9 @@ pub(super) async fn fill(given: &Given, count: usize) {
     let mut headers = Headers::new();
     headers.set("Pleach-Version", "v1").unwrap();
     headers.set("Pleach-Contract", first().digest().as_str()).unwrap();
+    let namespace = namespace("user:ann", "drafts");
     let put = |number: usize| {
-        let key = stored_key("user:ann", "drafts", Some(&format!("{number:06}")));
+        let key = namespace.key(Some(&format!("{number:06}"))).unwrap();
         Operation::put(key, draft("x").to_string()).with_headers(headers.clone())
     };
     for start in (0..count).step_by(1000) {
@@ -66,6 +67,22 @@ pub(super) async fn pages_tell_the_count_and_the_next_offset(given: Given) {
     assert_eq!((exact.entries.len(), exact.next_offset), (5, None));
     let end = drafts.list(ListOptions::first(5).from(25)).await.unwrap();
     assert_eq!((end.entries.len(), end.count, end.next_offset), (0, 25, None));
+}
+
+pub(super) async fn pages_are_live(given: Given) {
+    fill(&given, 4).await;
+    let drafts = given.drafts();
+    let page = drafts.list(ListOptions::first(2)).await.unwrap();
+    assert_eq!((keys(&page), page.count, page.next_offset), (vec!["000000", "000001"], 4, Some(2)));
+    // What is written or goes before the next page moves it.
+    let _ = applied(drafts.put("000000/a", &draft("x")).await);
+    let page = drafts.list(ListOptions::first(2).from(2)).await.unwrap();
+    assert_eq!((keys(&page), page.count, page.next_offset), (vec!["000001", "000002"], 5, Some(4)));
+    for key in ["000000", "000000/a"] {
+        assert_eq!(drafts.delete(key).await.unwrap(), DeleteOutcome::Deleted);
+    }
+    let page = drafts.list(ListOptions::first(2).from(2)).await.unwrap();
+    assert_eq!((keys(&page), page.count, page.next_offset), (vec!["000003"], 3, None));
 }
 
 pub(super) async fn a_page_of_nothing_counts(given: Given) {

@@ -1,4 +1,27 @@
 //! What `docs/state.md` says, through the library, on every engine.
+//!
+//! | what is asked of State | shown by |
+//! |---|---|
+//! | stores are declared by kind, schema and versions, with defaults | the tests of documents in `pleach-contract`; `facades` |
+//! | users and devices only; services and strangers are refused before any look-up | `services_and_strangers_have_no_session` |
+//! | no argument chooses whose entries they are; a namespace each, whatever characters an id has | `isolation`, and in `address` `a_long_id_…` |
+//! | the contract's id names the place, not its digest; entries follow upgrades | `entries_survive_…`, `what_an_optional_field_adds_…`, `contracts_and_stores_share_nothing` |
+//! | a value store takes no key, a map needs one, only maps are listed | `the_key_rule_of_each_kind_holds` |
+//! | the outcome table of puts, and deletes | `outcomes`, `state_agrees_with_a_plain_map` |
+//! | a lost race is the row that holds now, with the caller's own value | `races` |
+//! | keys, prefixes, values, pages, TTLs and revisions have their limits and forms, in this order | `checks`, `a_prefix_has_a_limit`, `limits_and_offsets_…` |
+//! | nothing is coerced, nothing is written that is refused | `checks`, with `nothing_is_there` |
+//! | expiry to the moment: get, list, count, conditions, delete; a put without a TTL clears it; a reaper | `an_expired_entry_…`, `a_put_without_a_ttl_…`, `counts_are_exact_through_expiry`, `expiry_is_seen_by_a_watch` |
+//! | entries carry version and writer; migration in get, list and a failed put; unknown, invalid and damaged ones | `migrations` |
+//! | migrating is the program's, under a revision check | `migrating_is_under_…`, `a_migration_that_lost_…`, `older_versions_have_their_own_types` |
+//! | byte order, live pages with exact counts, 0 is a limit | `lists`, `counts_are_right_whatever_happens_meanwhile` |
+//! | a page reads its own values only; an entry costs the same in any map | `a_page_reads_no_value_outside_it`, `an_entry_costs_the_same_…` |
+//! | prefixes split at `/`, respect segments, compose, and make keys relative | `a_view_has_what_is_below_its_path`, `views_compose_…` |
+//! | one bad cell spoils nothing | `one_bad_cell_does_not_spoil_the_page` |
+//! | replies | `replies_have_the_documented_shape` |
+//! | watches see their own store | `watches` |
+//! | administrators: explicit targets, on record; find, export, erase | `admin` |
+//! | crashes | `crash`, and `tests/it/state_killed.rs` |
 
 mod admin;
 mod checks;
@@ -46,6 +69,7 @@ on_engines! { [in_memory embedded nats] {
         a_put_without_a_ttl_clears_the_expiry,
         an_expired_entry_is_absent_even_if_it_is_bad,
         entries_survive_a_new_version_of_the_contract,
+        what_an_optional_field_adds_needs_no_new_version,
         replies_have_the_documented_shape;
     checks:
         services_and_strangers_have_no_session,
@@ -76,13 +100,12 @@ on_engines! { [in_memory embedded nats] {
     lists:
         a_list_is_in_the_byte_order_of_keys,
         pages_tell_the_count_and_the_next_offset,
+        pages_are_live,
         a_page_of_nothing_counts,
         limits_and_offsets_out_of_range_are_refused,
         a_view_has_what_is_below_its_path,
         views_compose_and_their_keys_are_relative,
         a_prefix_has_a_limit,
-        a_page_reads_no_value_outside_it,
-        an_entry_costs_the_same_however_many_there_are,
         counts_are_exact_through_expiry;
     races:
         of_two_creators_one_wins_and_the_other_sees_its_entry,
@@ -93,6 +116,8 @@ on_engines! { [in_memory embedded nats] {
         a_delete_without_a_condition_deletes_what_is_there_now,
         a_page_that_changes_while_it_is_read_is_of_one_moment,
         concurrent_increments_lose_nothing,
+        creates_and_deletes_at_once_take_turns,
+        of_many_who_wait_for_an_expiry_one_creates,
         counts_are_right_whatever_happens_meanwhile;
     isolation:
         principals_with_hostile_ids_share_nothing,
@@ -124,5 +149,13 @@ mod to_the_moment {
     on_engines! { [in_memory embedded] {
         races:
             an_update_that_lost_to_expiry_finds_nothing;
+    }}
+}
+
+mod in_a_large_map {
+    on_engines! { [in_memory roomy nats] {
+        lists:
+            a_page_reads_no_value_outside_it,
+            an_entry_costs_the_same_however_many_there_are;
     }}
 }

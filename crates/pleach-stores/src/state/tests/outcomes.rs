@@ -1,3 +1,4 @@
+use pleach_contract::Contract;
 use serde_json::json;
 
 use super::super::*;
@@ -144,6 +145,19 @@ pub(super) async fn entries_survive_a_new_version_of_the_contract(given: Given) 
     assert_eq!(found(later.get("a").await), entry);
 }
 
+pub(super) async fn what_an_optional_field_adds_needs_no_new_version(given: Given) {
+    let entry = applied(given.drafts().put("a", &draft("one")).await);
+    let mut document = first().to_value();
+    document["schemas"]["Draft"]["properties"]["color"] = json!({"type": "string"});
+    let later = Contract::from_value(&document).unwrap().contract;
+    assert_ne!(later.digest(), first().digest());
+    let drafts = given.session("user:ann", &later).map("drafts").unwrap();
+    assert_eq!(found(drafts.get("a").await), entry, "it is of the current version");
+    let colored = json!({"title": "two", "color": "red"});
+    let _ = applied(drafts.put("a", &colored).await);
+    assert_eq!(found(given.drafts().get("a").await).value, colored, "and so it is for the program before");
+}
+
 pub(super) async fn replies_have_the_documented_shape(given: Given) {
     let store = given.ann().store("drafts").unwrap();
     assert_eq!(store.get(Some("a")).await.unwrap().to_json(), json!({"found": false}));
@@ -162,8 +176,36 @@ pub(super) async fn replies_have_the_documented_shape(given: Given) {
     assert_eq!(store.get(Some("a")).await.unwrap().to_json(), json!({"found": true, "entry": entry}));
     let refused = store.put(Some("a"), draft("two"), expecting(Expect::Absent)).await.unwrap().to_json();
     assert_eq!(refused, json!({"applied": false, "found": true, "entry": entry}));
+    let never = expecting(Expect::Revision("r0".parse().unwrap()));
+    let refused = store.put(Some("b"), draft("two"), never).await.unwrap().to_json();
+    assert_eq!(refused, json!({"applied": false, "found": false}));
     let page = store.list("", ListOptions::first(1)).await.unwrap().to_json();
     assert_eq!(page, json!({"entries": [entry], "count": 1, "offset": 0, "limit": 1}));
-    let deleted = store.delete(Some("a"), DeleteOptions::default()).await.unwrap().to_json();
-    assert_eq!(deleted, json!({"deleted": true}));
+    let _ = applied(store.put(Some("b"), draft("two"), PutOptions::default()).await);
+    let page = store.list("", ListOptions::first(1)).await.unwrap().to_json();
+    assert_eq!(page, json!({"entries": [entry], "count": 2, "offset": 0, "limit": 1, "nextOffset": 1}));
+    for deleted in [true, false] {
+        let reply = store.delete(Some("a"), DeleteOptions::default()).await.unwrap().to_json();
+        assert_eq!(reply, json!({"deleted": deleted}));
+    }
+    // An entry of a value store has no key, and one that stays no moment to go.
+    let store = given.ann().store("preferences").unwrap();
+    let put = store.put(None, json!({"theme": "dark"}), PutOptions::default()).await.unwrap().to_json();
+    let names: Vec<&String> = put["entry"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["revision", "updatedAt", "value"]);
+    let later = given.session("user:ann", &second()).store("preferences").unwrap();
+    let migration = json!({
+        "migrationRequired": true,
+        "entry": put["entry"],
+        "stateVersion": "preferences.v1",
+        "currentStateVersion": "preferences.v2",
+        "writerContractDigest": first().digest().as_str(),
+    });
+    assert_eq!(later.get(None).await.unwrap().to_json(), migration);
+    let new = json!({"theme": "x", "compact": true});
+    let refused = later.put(None, new, expecting(Expect::Absent)).await.unwrap().to_json();
+    let mut expected = migration.clone();
+    expected["applied"] = json!(false);
+    expected["found"] = json!(true);
+    assert_eq!(refused, expected);
 }

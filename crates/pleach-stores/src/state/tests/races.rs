@@ -141,6 +141,59 @@ pub(super) async fn concurrent_increments_lose_nothing(given: Given) {
     assert_eq!(found(counters.get("n").await).value, json!(WRITERS * EACH));
 }
 
+pub(super) async fn creates_and_deletes_at_once_take_turns(given: Given) {
+    const EACH: usize = 60;
+    let drafts = given.drafts();
+    let (created, deleted) = thread::scope(|scope| {
+        let creators = [0, 1].map(|_| {
+            scope.spawn(|| {
+                let create =
+                    || pollster::block_on(drafts.put_with("a", &draft("x"), expecting(Expect::Absent)));
+                (0..EACH).filter(|_| matches!(create().unwrap(), PutOutcome::Applied(_))).count()
+            })
+        });
+        let deleters = [0, 1].map(|_| {
+            scope.spawn(|| {
+                let delete = || pollster::block_on(drafts.delete("a")).unwrap();
+                (0..EACH).filter(|_| delete() == DeleteOutcome::Deleted).count()
+            })
+        });
+        let sum = |threads: [thread::ScopedJoinHandle<'_, usize>; 2]| -> usize {
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        };
+        (sum(creators), sum(deleters))
+    });
+    assert!(created > 0);
+    assert_eq!(drafts.count().await.unwrap(), (created - deleted) as u64, "{created} {deleted}");
+}
+
+pub(super) async fn of_many_who_wait_for_an_expiry_one_creates(given: Given) {
+    const CREATORS: usize = 4;
+    let drafts = given.drafts();
+    let old = applied(drafts.put_with("a", &draft("old"), living(1000)).await);
+    let created: Vec<StateEntry<Value>> = thread::scope(|scope| {
+        let wait_and_create = |number: usize| loop {
+            let (mine, create) = (draft(&number.to_string()), expecting(Expect::Absent));
+            match pollster::block_on(drafts.put_with("a", &mine, create)).unwrap() {
+                PutOutcome::Applied(entry) => {
+                    assert_eq!(entry.value, mine);
+                    return Some(entry);
+                }
+                PutOutcome::Present(entry) if entry == old => thread::yield_now(),
+                PutOutcome::Present(_) => return None,
+                other => panic!("{other:?}"),
+            }
+        };
+        let creators: Vec<_> =
+            (0..CREATORS).map(|number| scope.spawn(move || wait_and_create(number))).collect();
+        given.advance(1000);
+        creators.into_iter().filter_map(|creator| creator.join().unwrap()).collect()
+    });
+    assert_eq!(created.len(), 1, "{created:?}");
+    assert_eq!(found(drafts.get("a").await), created[0]);
+    assert!(created[0].updated_at >= old.expires_at.unwrap(), "it came after the old one was gone");
+}
+
 pub(super) async fn counts_are_right_whatever_happens_meanwhile(given: Given) {
     const STEADY: u64 = 150;
     let drafts = given.drafts();
