@@ -58,7 +58,7 @@ impl Bucket {
         Self {
             name,
             names,
-            identity: settings.created.as_micros(),
+            identity: settings.identity(),
             settings: RwLock::new(Known { settings: Arc::new(settings), as_of }),
             seen: AtomicU64::new(last),
             messages: AtomicU64::new(u64::MAX),

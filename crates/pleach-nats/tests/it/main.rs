@@ -11,6 +11,7 @@
 mod authentication;
 mod chaos;
 mod cluster;
+mod deleting;
 mod direct;
 mod edited;
 mod interop;
