@@ -113,11 +113,21 @@ impl Guarded {
         if guards.by_bucket.is_empty() && bucket != self.shared.system.bucket() {
             return self.shared.inner.commit(bucket, batch).await;
         }
+        Box::pin(self.commit_guarded(&guards, bucket, batch, checked)).await
+    }
+
+    async fn commit_guarded(
+        &self,
+        guards: &Guards,
+        bucket: &BucketName,
+        batch: Batch,
+        checked: Option<&Digest>,
+    ) -> Result<Committed, CommitError> {
         let keys: Vec<&Key> = match &self.glass {
             Some(_) => batch.operations().iter().map(|operation| &operation.key).collect(),
             None => Vec::new(),
         };
-        let batch = match self.permit(&guards, bucket, "written to", &keys).await? {
+        let batch = match self.permit(guards, bucket, "written to", &keys).await? {
             None => batch,
             Some(Permit::Guarded(guard)) => guard.check(batch, self.shared.clock.now(), checked)?,
             Some(Permit::Broken(guard)) => guard.stamp(batch),
@@ -178,9 +188,15 @@ enum Permit {
 impl Shared {
     /// The guards that hold now.
     async fn guards(&self) -> Result<Arc<Guards>, EngineError> {
-        if let Some(guards) = self.current() {
-            return Ok(guards);
+        match self.current() {
+            Some(guards) => Ok(guards),
+            // Boxed, since every write would be moved about with room for it.
+            None => Box::pin(self.renewed()).await,
         }
+    }
+
+    /// The guards, looked at again.
+    async fn renewed(&self) -> Result<Arc<Guards>, EngineError> {
         let _one_at_a_time = self.loading.lock().await;
         if let Some(guards) = self.current() {
             return Ok(guards);

@@ -17,6 +17,7 @@ mod edited;
 mod interop;
 mod native;
 mod outcomes;
+mod questions;
 mod refusals;
 mod resilience;
 mod servers;
