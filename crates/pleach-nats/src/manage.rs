@@ -317,7 +317,12 @@ impl Shared {
         let names = Names::new(&self.options, name);
         let missing = || EngineError::BucketNotFound { bucket: name.clone() };
         let info = self.stream(&names).await?.ok_or_else(missing)?;
-        Settings::of(&info, &names, self.capabilities.value_bytes_max)?;
+        let is_sealed = |info: &StreamInfo| {
+            Settings::of(info, &names, self.capabilities.value_bytes_max).map(|settings| settings.is_sealed)
+        };
+        if is_sealed(&info)? {
+            return self.finish_delete(name, &names, &info).await;
+        }
         let mut stream = info.config;
         stream.insert("sealed".to_owned(), json!(true));
         // Nobody can write to it from here on, so that its last revision is known for certain.
@@ -325,9 +330,14 @@ impl Shared {
         let info = match sealed {
             Ok(info) => info,
             Err(error) if error.is(number::STREAM_NOT_FOUND) => return Err(missing()),
-            // It was sealed already: someone else is at it, or was.
-            Err(error) if error.is(number::SEALED) => self.stream(&names).await?.ok_or_else(missing)?,
-            Err(error) => return Err(error.refused(format!("delete bucket {name}"))),
+            Err(error) => {
+                // Someone else may have sealed it meanwhile, and what is sealed takes no change.
+                let info = self.stream(&names).await?.ok_or_else(missing)?;
+                if !is_sealed(&info)? {
+                    return Err(error.refused(format!("delete bucket {name}")));
+                }
+                info
+            }
         };
         self.finish_delete(name, &names, &info).await
     }
