@@ -101,6 +101,11 @@ impl Api {
         format!("{}.{rest}", self.prefix)
     }
 
+    /// Where a server is asked for the newest message of a subject, whoever leads.
+    pub(crate) fn direct_subject(&self, stream: &str, subject: &str) -> Subject {
+        [self.prefix.as_str(), ".DIRECT.GET.", stream, ".", subject].concat().into()
+    }
+
     /// Whether there is a connection now.
     pub(crate) fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
@@ -203,7 +208,7 @@ impl Api {
         payload: Bytes,
     ) -> Result<u64, ApiError> {
         let request = Request::new().headers(headers).payload(payload).timeout(Some(self.timeout));
-        let answer = self.send(subject, request).await?;
+        let answer = self.send(subject.into(), request).await?;
         let stored: Stored = serde_json::from_slice(&answer.payload).map_err(malformed)?;
         match (stored.error, stored.seq) {
             (Some(error), _) => Err(error.into()),
@@ -213,14 +218,14 @@ impl Api {
     }
 
     /// Asks under a whole subject.
-    pub(crate) async fn ask(&self, subject: String, payload: Bytes) -> Result<Message, ApiError> {
+    pub(crate) async fn ask(&self, subject: Subject, payload: Bytes) -> Result<Message, ApiError> {
         self.send(subject, Request::new().payload(payload).timeout(Some(self.timeout))).await
     }
 
-    async fn send(&self, subject: String, request: Request) -> Result<Message, ApiError> {
-        // One that is copied without its text.
-        let subject = Subject::from(subject);
-        let answer = self.client.send_request(subject.clone(), request).await.map_err(ApiError::from);
+    async fn send(&self, subject: Subject, request: Request) -> Result<Message, ApiError> {
+        // Boxed, since every call would be moved about with room for it.
+        let answer =
+            Box::pin(self.client.send_request(subject.clone(), request)).await.map_err(ApiError::from);
         match answer {
             // It did not come because the question was never passed on.
             Err(ApiError::Lost(_)) if self.denials.take(&subject) => {
@@ -230,11 +235,16 @@ impl Api {
         }
     }
 
-    async fn call<T: DeserializeOwned>(&self, rest: &str, asked: &impl Serialize) -> Result<T, ApiError> {
+    /// Asks something whose answer is JSON.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        rest: &str,
+        asked: &impl Serialize,
+    ) -> Result<T, ApiError> {
         let asked = serde_json::to_vec(asked).map_err(|error| ApiError::Unsendable(error.to_string()))?;
         let subject = self.subject(rest);
         let answer = tokio::select! {
-            answer = self.ask(subject.clone(), asked.into()) => answer?,
+            answer = self.ask(subject.as_str().into(), asked.into()) => answer?,
             () = self.denials.wait(&subject) => return Err(ApiError::Denied(subject)),
         };
         understood(&answer.payload)

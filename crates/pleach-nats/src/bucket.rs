@@ -27,6 +27,8 @@ pub(crate) struct Bucket {
     seen: AtomicU64,
     /// How many messages its stream had when it was looked at last.
     pub(crate) messages: AtomicU64,
+    /// The last key that was read had no record. Then the next may have none either, and only the leader's word for that is good.
+    pub(crate) has_missed: AtomicBool,
     watches: AtomicUsize,
     /// We may not have it repeat its changes.
     pub(crate) is_left_alone: AtomicBool,
@@ -58,10 +60,11 @@ impl Bucket {
         Self {
             name,
             names,
-            identity: settings.created.as_micros(),
+            identity: settings.identity(),
             settings: RwLock::new(Known { settings: Arc::new(settings), as_of }),
             seen: AtomicU64::new(last),
             messages: AtomicU64::new(u64::MAX),
+            has_missed: AtomicBool::new(false),
             watches: AtomicUsize::new(0),
             is_left_alone: AtomicBool::new(false),
             batches: Semaphore::new(BATCHES_AT_ONCE),

@@ -9,7 +9,7 @@ use pleach_engine::{
 use crate::bucket::Bucket;
 use crate::config::Settings;
 use crate::engine::Shared;
-use crate::publish::{Publication, Published, message_id};
+use crate::publish::{Publication, Published};
 use crate::runtime::pause;
 
 /// How long to wait before expectations are judged again while servers agree on an earlier commit.
@@ -99,7 +99,7 @@ impl Shared {
         for (index, operation) in publication.operations.iter().enumerate().rev() {
             let record = self.newest_at_leader(publication.bucket, &operation.key).await?;
             let Some(record) = record else { continue };
-            if record.message_id() == Some(&message_id(publication.id, index)) {
+            if record.name() == Some(&publication.name(index)) {
                 return Ok(record.sequence + (last - index) as u64);
             }
         }

@@ -88,6 +88,11 @@ impl Settings {
         })
     }
 
+    /// Tells the bucket from its namesakes.
+    pub(crate) fn identity(&self) -> u64 {
+        self.created.as_micros()
+    }
+
     /// The same, of a bucket whose configuration is known from elsewhere, as far as the stream does not say otherwise.
     pub(crate) fn described_by(mut self, config: BucketConfig) -> Self {
         let (history, ttl) = (self.config.history, self.config.ttl);

@@ -12,8 +12,8 @@ use crate::options::{Authentication, NatsOptions};
 /// The oldest server that has everything this engine needs: atomic batches, TTLs of messages, markers.
 const SERVER_MIN: (i64, i64, i64) = (2, 12, 0);
 
-/// How many messages may wait for whoever follows changes.
-const SUBSCRIPTION_MESSAGES_MAX: usize = 64 * 1024;
+/// How many messages may wait for whoever follows changes. A consumer sends up to 32 MiB before it waits for us, also of small messages.
+const SUBSCRIPTION_MESSAGES_MAX: usize = 256 * 1024;
 
 /// How long between attempts to connect again, at most.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(1);

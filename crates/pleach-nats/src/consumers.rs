@@ -30,9 +30,13 @@ impl Kept {
         Self { bucket: bucket.identity, next: info.next, created, acknowledged }
     }
 
+    fn parse(entry: &Entry) -> Option<Self> {
+        serde_json::from_slice(&entry.value).ok()
+    }
+
     /// The consumer, if it is one of `bucket` and not of a namesake before it.
     fn info(entry: &Entry, bucket: &Bucket) -> Option<ConsumerInfo> {
-        let kept: Self = serde_json::from_slice(&entry.value).ok()?;
+        let kept = Self::parse(entry)?;
         let name = ConsumerName::parse(entry.key.tokens().last()?).ok()?;
         let (created, acknowledged) =
             (Timestamp::from_micros(kept.created), kept.acknowledged.map(Timestamp::from_micros));
@@ -139,21 +143,31 @@ impl Shared {
         }
     }
 
-    /// Deletes the consumers of a bucket that is about to go.
-    pub(crate) async fn forget_consumers(self: &Arc<Self>, name: &BucketName) -> Result<(), EngineError> {
+    /// Deletes the consumers of the bucket `identity` that is about to go, and none of a namesake that may be there already.
+    pub(crate) async fn forget_consumers(
+        self: &Arc<Self>,
+        name: &BucketName,
+        identity: u64,
+    ) -> Result<(), EngineError> {
         let system = self.system().await?;
-        let (entries, _) = self.snapshot(&system).await?;
-        let range = consumers_range(name);
-        let keys: Vec<Key> =
-            within(&entries, &range, Direction::Forward).map(|entry| entry.key.clone()).collect();
-        for keys in keys.chunks(self.capabilities.batch_operations_max) {
-            let batch: Batch = keys.iter().cloned().map(Operation::purge).collect();
+        loop {
+            let (entries, _) = self.snapshot(&system).await?;
+            let range = consumers_range(name);
+            let kept = within(&entries, &range, Direction::Forward);
+            let own = kept.filter(|entry| Kept::parse(entry).is_none_or(|kept| kept.bucket == identity));
+            let purge = |entry: &Arc<Entry>| {
+                Operation::purge(entry.key.clone()).expecting(Expectation::Revision(entry.revision))
+            };
+            let batch: Batch = own.take(self.capabilities.batch_operations_max).map(purge).collect();
+            if batch.operations().is_empty() {
+                return Ok(());
+            }
             match self.commit_to(&system, batch).await {
+                // Those that someone has changed meanwhile are looked at again.
                 Ok(_) | Err(CommitError::Conflict(_)) => {}
                 Err(CommitError::Engine(error)) => return Err(error),
             }
         }
-        Ok(())
     }
 
     async fn consumers_of(self: &Arc<Self>, bucket: &Bucket) -> Result<Vec<ConsumerInfo>, EngineError> {

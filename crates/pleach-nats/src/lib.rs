@@ -32,6 +32,7 @@ mod connected;
 mod connection;
 mod consumers;
 mod direct;
+mod drain;
 mod engine;
 mod error;
 mod feed;

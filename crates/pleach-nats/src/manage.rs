@@ -173,7 +173,7 @@ impl Shared {
         if settings.is_described || self.check_name(name).is_err() {
             return Ok(settings);
         }
-        let identity = settings.created.as_micros();
+        let identity = settings.identity();
         let config = match self.known(name).filter(|known| known.identity == identity) {
             Some(known) => Some(known.config()),
             // This looks at a bucket too, though never at one without a description again.
@@ -199,7 +199,7 @@ impl Shared {
             return Err(EngineError::BucketNotFound { bucket: name.clone() });
         }
         if let Some(known) = self.known(name) {
-            if known.identity == settings.created.as_micros() {
+            if known.identity == settings.identity() {
                 known.learn(settings, last, as_of);
                 return Ok((known, last));
             }
@@ -244,7 +244,7 @@ impl Shared {
                 Ok(info) => {
                     let (settings, now) = (self.settings(name, &names, &info).await?, self.clock.elapsed());
                     let (bucket, last) = self.learn(name, &names, settings, info.state.last_seq, now)?;
-                    self.remember(name, None, Some((bucket.identity, config))).await?;
+                    self.remember(name, bucket.identity, &config).await?;
                     return self.describe(&bucket, last).await;
                 }
                 // Someone else is making it; what came of it is seen in a moment.
@@ -271,7 +271,7 @@ impl Shared {
         let change = |stream: &mut Map<String, Value>| config::describe(stream, &config);
         for _ in 0..CHANGE_ATTEMPTS_MAX {
             let (bucket, last) = self.change_stream(name, &names, change).await?;
-            self.remember(name, None, Some((bucket.identity, config.clone()))).await?;
+            self.remember(name, bucket.identity, &config).await?;
             // A stream is changed by replacing all its settings: whoever was at it too may have put back what they had read.
             let (bucket, _) = self.look(name).await?;
             let is_there = bucket.config().differences(&config).is_empty();
@@ -317,7 +317,12 @@ impl Shared {
         let names = Names::new(&self.options, name);
         let missing = || EngineError::BucketNotFound { bucket: name.clone() };
         let info = self.stream(&names).await?.ok_or_else(missing)?;
-        Settings::of(&info, &names, self.capabilities.value_bytes_max)?;
+        let is_sealed = |info: &StreamInfo| {
+            Settings::of(info, &names, self.capabilities.value_bytes_max).map(|settings| settings.is_sealed)
+        };
+        if is_sealed(&info)? {
+            return self.finish_delete(name, &names, &info).await;
+        }
         let mut stream = info.config;
         stream.insert("sealed".to_owned(), json!(true));
         // Nobody can write to it from here on, so that its last revision is known for certain.
@@ -325,9 +330,14 @@ impl Shared {
         let info = match sealed {
             Ok(info) => info,
             Err(error) if error.is(number::STREAM_NOT_FOUND) => return Err(missing()),
-            // It was sealed already: someone else is at it, or was.
-            Err(error) if error.is(number::SEALED) => self.stream(&names).await?.ok_or_else(missing)?,
-            Err(error) => return Err(error.refused(format!("delete bucket {name}"))),
+            Err(error) => {
+                // Someone else may have sealed it meanwhile, and what is sealed takes no change.
+                let info = self.stream(&names).await?.ok_or_else(missing)?;
+                if !is_sealed(&info)? {
+                    return Err(error.refused(format!("delete bucket {name}")));
+                }
+                info
+            }
         };
         self.finish_delete(name, &names, &info).await
     }
@@ -339,8 +349,9 @@ impl Shared {
         names: &Names,
         info: &StreamInfo,
     ) -> Result<(), EngineError> {
-        self.remember(name, Some(info.state.last_seq), None).await?;
-        self.forget_consumers(name).await?;
+        let identity = Settings::of(info, names, self.capabilities.value_bytes_max)?.identity();
+        self.remember_end(name, identity, info.state.last_seq).await?;
+        self.forget_consumers(name, identity).await?;
         // Whoever else was deleting it may have been faster, and its namesake be there: a stream is deleted by name.
         let is_same = |found: StreamInfo| found.created == info.created;
         if self.stream(names).await?.is_some_and(is_same) {

@@ -48,7 +48,7 @@ impl Names {
     }
 
     pub(crate) fn subject(&self, key: &Key) -> String {
-        format!("{}{key}", self.subjects)
+        [self.subjects.as_str(), key.as_str()].concat()
     }
 
     pub(crate) fn all_subjects(&self) -> String {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_nats::{HeaderMap, HeaderName};
 use bytes::Bytes;
 
-use pleach_engine::{EngineError, Operation, Timestamp};
+use pleach_engine::{BatchPart, EngineError, Operation, Timestamp};
 
 use crate::bucket::Bucket;
 use crate::config::Settings;
@@ -39,26 +39,52 @@ pub(crate) struct Publication<'a> {
     pub(crate) time: Timestamp,
 }
 
+impl Publication<'_> {
+    /// The name of one of its messages.
+    pub(crate) fn name(&self, index: usize) -> String {
+        // A batch is never as long as that.
+        let number = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+        record::name(
+            self.id,
+            self.time,
+            BatchPart { index: number(index), size: number(self.operations.len()) },
+        )
+    }
+}
+
 /// Publishing, until it is known what became of it.
 impl Shared {
     /// Publishes all operations or none. Attempts without an answer are repeated under the same names, which the server
     /// recognises for a while.
     pub(crate) async fn publish(&self, publication: &Publication<'_>) -> Result<Published, EngineError> {
+        let started = self.clock.elapsed();
+        match self.attempt(publication, 0).await {
+            Ok(revision) => Ok(Published::Stored(revision)),
+            Err(error) => Box::pin(self.publish_again(publication, started, error)).await,
+        }
+    }
+
+    async fn attempt(&self, publication: &Publication<'_>, attempt: u32) -> Result<u64, ApiError> {
+        match publication.operations {
+            // What is sent now would wait for the connection, and arrive when nobody expects it any more.
+            _ if !self.api.is_connected() => Err(ApiError::Away),
+            [single] => self.publish_one(publication, single).await,
+            _ => Box::pin(self.publish_batch(publication, attempt)).await,
+        }
+    }
+
+    /// Finds out what the `error` of the first attempt means, and makes further ones as long as that may help.
+    async fn publish_again(
+        &self,
+        publication: &Publication<'_>,
+        started: Duration,
+        mut error: ApiError,
+    ) -> Result<Published, EngineError> {
         let bucket = publication.bucket;
         let patience = self.options.patience.min(publication.settings.duplicate_window / 2);
-        let started = self.clock.elapsed();
+        let unknown = |reason: String| EngineError::UnknownOutcome { bucket: bucket.name.clone(), reason };
         let mut lost: Option<String> = None;
-        for attempt in 0_u32.. {
-            let result = match publication.operations {
-                // What is sent now would wait for the connection, and arrive when nobody expects it any more.
-                _ if !self.api.is_connected() => Err(ApiError::Away),
-                [single] => self.publish_one(publication, single).await,
-                _ => Box::pin(self.publish_batch(publication, attempt)).await,
-            };
-            let error = match result {
-                Ok(revision) => return Ok(Published::Stored(revision)),
-                Err(error) => error,
-            };
+        for attempt in 1_u32.. {
             match &error {
                 ApiError::Server { number, .. } if is_conflict(*number) => return Ok(Published::Conflict),
                 ApiError::Server { number: number::BATCH_DUPLICATE, .. } => {
@@ -81,11 +107,9 @@ impl Shared {
                     return Err(error.refused(format!("commit to bucket {}", bucket.name)));
                 }
             }
-            let unknown =
-                |reason: String| EngineError::UnknownOutcome { bucket: bucket.name.clone(), reason };
             if matches!(error, ApiError::NoResponders) {
                 // It may be gone; then an attempt that was lost is gone with it.
-                Box::pin(self.look(&bucket.name)).await.map_err(|reason| match (&lost, reason) {
+                self.look(&bucket.name).await.map_err(|reason| match (&lost, reason) {
                     (Some(lost), EngineError::Unreachable { .. }) => unknown(lost.clone()),
                     (_, reason) => reason,
                 })?;
@@ -97,6 +121,10 @@ impl Shared {
                 });
             }
             pause(REPEAT_EVERY).await;
+            match self.attempt(publication, attempt).await {
+                Ok(revision) => return Ok(Published::Stored(revision)),
+                Err(next) => error = next,
+            }
         }
         Err(EngineError::Overloaded)
     }
@@ -120,7 +148,6 @@ impl Shared {
             let (mut headers, payload) = self.part(publication, index, operation);
             headers.insert(header::BATCH_ID, batch.as_str());
             headers.insert(header::BATCH_SEQUENCE, (index + 1).to_string());
-            headers.insert(header::PART, format!("{index}/{}", last + 1));
             let subject = publication.bucket.names.subject(&operation.key);
             if index == last {
                 headers.insert(header::BATCH_COMMIT, "1");
@@ -136,17 +163,12 @@ impl Shared {
     fn part(&self, publication: &Publication<'_>, index: usize, operation: &Operation) -> (HeaderMap, Bytes) {
         let (mut headers, payload) =
             record::message(operation, &publication.settings.config, publication.time);
-        headers.insert(HeaderName::from_static(header::MESSAGE_ID), message_id(publication.id, index));
+        headers.insert(HeaderName::from_static(header::MESSAGE_ID), publication.name(index));
         if let Some(Some(guard)) = publication.guards.get(index) {
             headers.insert(HeaderName::from_static(header::EXPECTED), guard.to_string());
         }
         (headers, payload)
     }
-}
-
-/// The name of one message of a commit.
-pub(crate) fn message_id(commit: &str, index: usize) -> String {
-    format!("{commit}.{index}")
 }
 
 fn is_conflict(error: u64) -> bool {

@@ -1,3 +1,4 @@
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::{Message, StatusCode};
@@ -54,9 +55,13 @@ impl Shared {
             let (records, rest) = self.read_filtered(bucket, filter, first, up_to).await?;
             Ok::<_, EngineError>((first, records, rest.unwrap_or(up_to + 1)))
         };
-        // Where the next answer must begin, where the next question begins, and how far apart questions are: one until it is known
-        // how far an answer reaches.
-        let (mut next, mut ahead, mut span) = (from.max(1), from.max(1), u64::MAX);
+        // Where the next answer must begin.
+        let mut next = from.max(1);
+        if filter == EVERYTHING && bucket.messages.load(Ordering::Acquire) > CHUNK_MESSAGES as u64 {
+            next = Box::pin(self.drain(bucket, next, up_to, &mut take)).await?;
+        }
+        // Where the next question begins, and how far apart questions are: one until it is known how far an answer reaches.
+        let (mut ahead, mut span) = (next, u64::MAX);
         let mut under_way = FuturesOrdered::new();
         while next <= up_to {
             if under_way.is_empty() {

@@ -1,11 +1,12 @@
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
 
 use pleach_engine::{At, BucketName, Change, EngineError, Entry, Key, Revision};
 
-use async_nats::StatusCode;
+use async_nats::{StatusCode, Subject};
 use bytes::Bytes;
 
 use crate::bucket::Bucket;
@@ -106,14 +107,17 @@ impl Shared {
             // A replica does not know what is in the future of its bucket: it is waited for instead.
             Box::pin(self.check_reached(bucket, revision)).await?;
         }
+        let asks_leader =
+            !settings.is_direct || (!settings.is_mirror && bucket.has_missed.load(Ordering::Relaxed));
         let record = match reads {
-            _ if !settings.is_direct => Box::pin(self.newest_at_leader(bucket, key)).await?,
-            Reads::Any => self.newest_anywhere(bucket, key).await?,
+            Reads::Any if settings.is_direct => self.newest_anywhere(bucket, key).await?,
+            _ if asks_leader => Box::pin(self.newest_at_leader(bucket, key)).await?,
             _ if is_alone => self.newest_alone(bucket, key).await?,
             Reads::OwnWrites => Box::pin(self.newest_since(bucket, key, bucket.seen())).await?,
             Reads::AtLeast(revision) => Box::pin(self.newest_since(bucket, key, revision.get())).await?,
-            Reads::Leader => Box::pin(self.newest_at_leader(bucket, key)).await?,
+            Reads::Any | Reads::Leader => Box::pin(self.newest_at_leader(bucket, key)).await?,
         };
+        bucket.has_missed.store(record.is_none(), Ordering::Relaxed);
         let change = record.and_then(|record| record.into_change(&bucket.names));
         if let Some(change) = &change {
             bucket.see(change.entry.revision.get());
@@ -142,12 +146,16 @@ impl Shared {
 
     /// From whoever answers first.
     async fn newest_anywhere(&self, bucket: &Bucket, key: &Key) -> Result<Option<Record>, EngineError> {
-        let rest = format!("DIRECT.GET.{}.{}", bucket.names.stream, bucket.names.subject(key));
-        let subject = self.api.subject(&rest);
+        let subject = self.api.direct_subject(&bucket.names.stream, &bucket.names.subject(key));
         self.in_bucket(bucket, "read", || self.ask_one(bucket, key, subject.clone())).await
     }
 
-    async fn ask_one(&self, bucket: &Bucket, key: &Key, subject: String) -> Result<Option<Record>, ApiError> {
+    async fn ask_one(
+        &self,
+        bucket: &Bucket,
+        key: &Key,
+        subject: Subject,
+    ) -> Result<Option<Record>, ApiError> {
         // It may have turned out while nobody answered that only the leader does.
         if !bucket.settings().is_direct {
             let asked = json!({ "last_by_subj": bucket.names.subject(key) });

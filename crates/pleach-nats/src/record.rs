@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use async_nats::{HeaderMap, HeaderName};
+use async_nats::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -31,20 +31,33 @@ pub(crate) mod header {
     pub(crate) const MARKER: &str = "Nats-Marker-Reason";
     pub(crate) const PENDING: &str = "Nats-Num-Pending";
     pub(crate) const UP_TO: &str = "Nats-UpTo-Sequence";
-    /// When its writer says it was committed, in microseconds since 1970.
-    pub(crate) const COMMITTED: &str = "Pleach-Time";
     /// When its value is gone, in microseconds since 1970.
     pub(crate) const EXPIRES: &str = "Pleach-Expires";
     /// What it did, where the operation that NATS clients know is another.
     pub(crate) const DID: &str = "Pleach-Operation";
-    /// Its place in its batch, as `3/10`.
-    pub(crate) const PART: &str = "Pleach-Part";
     /// Before the name of a header that NATS would take for its own or cut: its value is a JSON string.
     pub(crate) const QUOTED: &str = "Pleach-Quoted-";
 }
 
 /// What [`header::DID`] says of a delete.
 const DID_DELETE: &str = "delete";
+
+/// What the names of our messages begin with, so that nobody takes another client's for one.
+const NAME_PREFIX: &str = "pleach.";
+
+/// The name of a message, by which the server recognises it when it comes again. Each further header costs both sides more than a longer name
+/// does, so it also tells when its commit was made, in microseconds since 1970, and its place in its batch: `pleach.COMMIT.TIME.3/10`.
+pub(crate) fn name(commit: &str, time: Timestamp, part: BatchPart) -> String {
+    let BatchPart { index, size } = part;
+    format!("{NAME_PREFIX}{commit}.{}.{index}/{size}", time.as_micros())
+}
+
+/// What a name says of its commit; none if another client has given it.
+fn named(name: &str) -> Option<(Timestamp, BatchPart)> {
+    let (_, rest) = name.strip_prefix(NAME_PREFIX)?.split_once('.')?;
+    let (time, part) = rest.split_once('.')?;
+    Some((Timestamp::from_micros(time.parse().ok()?), self::part(part)?))
+}
 
 /// A message as it is stored in a stream.
 #[derive(Clone, Debug)]
@@ -64,7 +77,7 @@ struct Said {
     subject: Option<String>,
     sequence: Option<u64>,
     time: Option<Timestamp>,
-    message_id: Option<String>,
+    name: Option<String>,
     /// What it did, as NATS clients know it, and as the server says of its own markers.
     operation: Option<Op>,
     marker: Option<Op>,
@@ -88,6 +101,13 @@ impl Said {
         said
     }
 
+    fn of(message: &async_nats::Message) -> Self {
+        let headers = message.headers.iter().flat_map(HeaderMap::iter);
+        Self::by(
+            headers.filter_map(|(name, values)| Some((AsRef::<str>::as_ref(name), values.last()?.as_str()))),
+        )
+    }
+
     fn take(&mut self, name: &str, value: &str) {
         let moment_of = |micros: &str| micros.parse().ok().map(Timestamp::from_micros);
         match name {
@@ -95,14 +115,15 @@ impl Said {
             header::SUBJECT => self.subject = Some(value.to_owned()),
             header::SEQUENCE => self.sequence = value.parse().ok(),
             header::TIME => self.time = moment(value).ok(),
-            header::MESSAGE_ID => self.message_id = Some(value.to_owned()),
+            header::MESSAGE_ID => {
+                (self.committed, self.part) = named(value).unzip();
+                self.name = Some(value.to_owned());
+            }
             header::OPERATION => self.operation = operation(value),
             header::MARKER => self.marker = Some(marker(value)),
             header::DID => self.is_delete = value == DID_DELETE,
-            header::COMMITTED => self.committed = moment_of(value),
             header::EXPIRES => self.expires = moment_of(value),
             header::TTL => self.ttl = value.trim_end_matches('s').parse().ok().map(Duration::from_secs),
-            header::PART => self.part = part(value),
             // What another client wrote and our rules forbid is left out.
             _ => match name.strip_prefix(header::QUOTED) {
                 Some(name) => {
@@ -187,10 +208,7 @@ fn header_line(line: &str) -> Option<(&str, &str)> {
 impl Record {
     /// The stored message that the server repeats or hands out, with where it is stored in its headers.
     pub(crate) fn from_message(message: async_nats::Message) -> Result<Self, ApiError> {
-        let headers = message.headers.iter().flat_map(HeaderMap::iter);
-        let pairs =
-            headers.filter_map(|(name, values)| Some((AsRef::<str>::as_ref(name), values.last()?.as_str())));
-        let mut said = Said::by(pairs);
+        let mut said = Said::of(&message);
         let missing = |name: &str| ApiError::Malformed(format!("a message has no {name}"));
         Ok(Self {
             subject: said.subject.take().ok_or_else(|| missing(header::SUBJECT))?,
@@ -201,14 +219,20 @@ impl Record {
         })
     }
 
+    /// The stored message that a consumer has sent, which has told where it is stored.
+    pub(crate) fn delivered(message: async_nats::Message, sequence: u64, time: Timestamp) -> Self {
+        let said = Said::of(&message);
+        Self { subject: message.subject.to_string(), sequence, time, said, payload: message.payload }
+    }
+
     /// The stream that it was read from, if that was said.
     pub(crate) fn stream(&self) -> Option<&str> {
         self.said.stream.as_deref()
     }
 
     /// The name that its writer gave to it.
-    pub(crate) fn message_id(&self) -> Option<&str> {
-        self.said.message_id.as_deref()
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.said.name.as_deref()
     }
 
     /// What it means, with the expiry that is its own; none if its subject is that of no key.
@@ -250,7 +274,6 @@ pub(crate) fn message(operation: &Operation, config: &BucketConfig, now: Timesta
             headers.insert(name, value);
         }
     }
-    headers.insert(HeaderName::from_static(header::COMMITTED), now.as_micros().to_string());
     let payload = match &operation.action {
         Action::Put { value, expiry } => {
             if let Some(moment) = expiry.moment(now) {

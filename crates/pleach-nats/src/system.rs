@@ -110,19 +110,44 @@ impl Shared {
         Ok((remembered, Some(change.entry.revision)))
     }
 
-    /// Remembers a revision that a deleted bucket had, or the configuration of one that is there.
+    /// Remembers the configuration of a bucket that is there.
     pub(crate) async fn remember(
         &self,
         name: &BucketName,
-        revision: Option<u64>,
-        config: Option<(u64, BucketConfig)>,
+        identity: u64,
+        config: &BucketConfig,
+    ) -> Result<(), EngineError> {
+        let change = |remembered: &mut Remembered| {
+            (remembered.identity, remembered.config) = (identity, Some(config.clone()));
+        };
+        self.change_remembered(name, change).await
+    }
+
+    /// Remembers the last revision of a bucket that is about to go. What is remembered of a namesake stays.
+    pub(crate) async fn remember_end(
+        &self,
+        name: &BucketName,
+        identity: u64,
+        revision: u64,
+    ) -> Result<(), EngineError> {
+        let change = |remembered: &mut Remembered| {
+            remembered.revision = remembered.revision.max(revision);
+            if remembered.identity == identity {
+                (remembered.identity, remembered.config) = (0, None);
+            }
+        };
+        self.change_remembered(name, change).await
+    }
+
+    async fn change_remembered(
+        &self,
+        name: &BucketName,
+        change: impl Fn(&mut Remembered),
     ) -> Result<(), EngineError> {
         let system = self.system().await?;
         loop {
             let (mut remembered, seen) = self.remembered(&system, name).await?;
-            remembered.revision = remembered.revision.max(revision.unwrap_or(0));
-            let (identity, config) = config.clone().unzip();
-            (remembered.identity, remembered.config) = (identity.unwrap_or(0), config);
+            change(&mut remembered);
             let value = serde_json::to_vec(&remembered).map_err(|error| bug(&error))?;
             let put = Operation::put(system_key(&format!("bucket.{name}"))?, value);
             let put = put.expecting(seen.map_or(Expectation::Absent, Expectation::Revision));

@@ -136,12 +136,22 @@ impl Guarded {
         if guards.by_bucket.is_empty() && !is_reserved(bucket) {
             return self.shared.inner.commit(bucket, batch).await;
         }
+        Box::pin(self.commit_guarded(&guards, bucket, batch, checked)).await
+    }
+
+    async fn commit_guarded(
+        &self,
+        guards: &Guards,
+        bucket: &BucketName,
+        batch: Batch,
+        checked: Option<&Digest>,
+    ) -> Result<Committed, CommitError> {
         let keys: Vec<&Key> = match &self.way {
             Way::Glass(_) => batch.operations().iter().map(|operation| &operation.key).collect(),
             Way::Common | Way::State | Way::Copies => Vec::new(),
         };
         let now = self.shared.clock.now();
-        let batch = match self.permit(&guards, bucket, Deed::Write, &keys).await? {
+        let batch = match self.permit(guards, bucket, Deed::Write, &keys).await? {
             None => batch,
             Some(Permit::Guarded(guard)) => guard.check(batch, now, checked)?,
             Some(Permit::Broken(guard)) => guard.stamp(batch, now),

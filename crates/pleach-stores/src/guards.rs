@@ -64,9 +64,15 @@ impl Shared {
 
     /// The guards that hold now.
     pub(crate) async fn guards(&self) -> Result<Arc<Guards>, EngineError> {
-        if let Some(guards) = self.current() {
-            return Ok(guards);
+        match self.current() {
+            Some(guards) => Ok(guards),
+            // Boxed, since every write would be moved about with room for it.
+            None => Box::pin(self.renewed()).await,
         }
+    }
+
+    /// The guards, looked at again.
+    async fn renewed(&self) -> Result<Arc<Guards>, EngineError> {
         let _one_at_a_time = self.loading.lock().await;
         if let Some(guards) = self.current() {
             return Ok(guards);

@@ -1,8 +1,9 @@
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use async_nats::jetstream::kv;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -43,12 +44,16 @@ pub(crate) trait Client: Clone + Send + Sync + 'static {
     fn update(&self, key: &str, value: Bytes, seen: u64) -> impl Future<Output = Result<u64>> + Send;
     /// Puts values that belong together.
     fn batch(&self, records: Vec<(KeyText, Bytes)>) -> impl Future<Output = Result<()>> + Send;
+    /// Puts values of which all are there or none.
+    fn atomic_batch(&self, records: Vec<(KeyText, Bytes)>) -> impl Future<Output = Result<()>> + Send;
     /// Puts values as quickly as it can.
     fn load(&self, records: Vec<(KeyText, Bytes)>) -> impl Future<Output = Result<()>> + Send;
     /// The entries whose keys begin with `prefix`, which ends with a dot, in the order of their keys.
     fn list(&self, prefix: &str) -> impl Future<Output = Result<Records>> + Send;
     /// The next `limit` entries after `key`, in the order of their keys.
     fn page(&self, key: &str, limit: usize) -> impl Future<Output = Result<Records>> + Send;
+    /// Keeps an ordered copy of what changes from now on, by tasks of its own if it needs any.
+    fn keep_copy(&self) -> impl Future<Output = Result<Option<JoinHandle<()>>>> + Send;
     /// Counts every change of the bucket from now on.
     fn watch(&self, heard: Arc<AtomicU64>) -> impl Future<Output = Result<JoinHandle<()>>> + Send;
 }
@@ -77,6 +82,10 @@ impl Client for Pleach {
         Ok(())
     }
 
+    async fn atomic_batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+        self.batch(records).await
+    }
+
     async fn load(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
         self.batch(records).await
     }
@@ -93,6 +102,11 @@ impl Client for Pleach {
         Ok(page.entries.into_iter().map(|entry| (entry.key.to_string(), entry.value)).collect())
     }
 
+    /// It has one since the first list.
+    async fn keep_copy(&self) -> Result<Option<JoinHandle<()>>> {
+        Ok(None)
+    }
+
     async fn watch(&self, heard: Arc<AtomicU64>) -> Result<JoinHandle<()>> {
         let options = WatchOptions { start: WatchStart::Now, ..WatchOptions::default() };
         let mut watch = self.0.watch_with(options).await?;
@@ -107,25 +121,51 @@ impl Client for Pleach {
 
 /// The key-value client of async-nats.
 #[derive(Clone, Debug)]
-pub(crate) struct Plain(pub(crate) kv::Store);
+pub(crate) struct Plain {
+    pub(crate) store: kv::Store,
+    /// For what its key-value part does not have.
+    pub(crate) client: async_nats::Client,
+    pub(crate) batches: Arc<AtomicU64>,
+}
 
 impl Client for Plain {
     async fn put(&self, key: &str, value: Bytes) -> Result<u64> {
-        Ok(self.0.put(key, value).await?)
+        Ok(self.store.put(key, value).await?)
     }
 
     async fn get(&self, key: &str) -> Result<Option<(u64, Bytes)>> {
-        Ok(self.0.entry(key).await?.map(|entry| (entry.revision, entry.value)))
+        Ok(self.store.entry(key).await?.map(|entry| (entry.revision, entry.value)))
     }
 
     async fn update(&self, key: &str, value: Bytes, seen: u64) -> Result<u64> {
-        Ok(self.0.update(key, value, seen).await?)
+        Ok(self.store.update(key, value, seen).await?)
     }
 
     /// One by one: it has nothing else.
     async fn batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
         for (key, value) in records {
-            self.0.put(key.as_str(), value).await?;
+            self.store.put(key.as_str(), value).await?;
+        }
+        Ok(())
+    }
+
+    /// By hand, in the way of JetStream, which the key-value client does not know: into the bucket of Pleach, whose stream takes it.
+    async fn atomic_batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+        let batch = format!("plain-{}", self.batches.fetch_add(1, Ordering::Relaxed));
+        let last = records.len();
+        for (place, (key, value)) in (1..).zip(records) {
+            let subject = format!("$KV.ours.{}", key.as_str());
+            let mut headers = async_nats::HeaderMap::new();
+            headers.insert("Nats-Batch-Id", batch.as_str());
+            headers.insert("Nats-Batch-Sequence", place.to_string());
+            if place < last {
+                self.client.publish_with_headers(subject, headers, value).await?;
+                continue;
+            }
+            headers.insert("Nats-Batch-Commit", "1");
+            let answer = self.client.request_with_headers(subject, headers, value).await?;
+            let text = String::from_utf8_lossy(&answer.payload);
+            ensure!(!text.contains("\"error\""), "the batch was refused: {text}");
         }
         Ok(())
     }
@@ -140,7 +180,7 @@ impl Client for Plain {
 
     /// By a watch that ends when everything that was there has come: its list of keys has no filter.
     async fn list(&self, prefix: &str) -> Result<Records> {
-        let mut watch = self.0.watch_with_history(format!("{prefix}>")).await?;
+        let mut watch = self.store.watch_with_history(format!("{prefix}>")).await?;
         let mut records = Records::new();
         while let Some(entry) = watch.next().await {
             let entry = entry?;
@@ -157,7 +197,7 @@ impl Client for Plain {
 
     /// From a list of all keys, which come in the order in which they were written last.
     async fn page(&self, key: &str, limit: usize) -> Result<Records> {
-        let mut keys: Vec<String> = self.0.keys().await?.try_collect().await?;
+        let mut keys: Vec<String> = self.store.keys().await?.try_collect().await?;
         keys.retain(|listed| listed.as_str() > key);
         keys.sort_unstable();
         keys.truncate(limit);
@@ -168,8 +208,23 @@ impl Client for Plain {
         try_join_all(keys.into_iter().map(read)).await
     }
 
+    /// By a watch, in the hands of whoever needs it.
+    async fn keep_copy(&self) -> Result<Option<JoinHandle<()>>> {
+        let mut watch = self.store.watch_all().await?;
+        let copy = async move {
+            let mut entries = BTreeMap::new();
+            while let Some(Ok(entry)) = watch.next().await {
+                match entry.operation {
+                    kv::Operation::Put => entries.insert(entry.key, (entry.revision, entry.value)),
+                    kv::Operation::Delete | kv::Operation::Purge => entries.remove(&entry.key),
+                };
+            }
+        };
+        Ok(Some(tokio::runtime::Handle::current().spawn(copy)))
+    }
+
     async fn watch(&self, heard: Arc<AtomicU64>) -> Result<JoinHandle<()>> {
-        let mut watch = self.0.watch_all().await?;
+        let mut watch = self.store.watch_all().await?;
         let count = async move {
             while let Some(Ok(_)) = watch.next().await {
                 heard.fetch_add(1, Ordering::AcqRel);

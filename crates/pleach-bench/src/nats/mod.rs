@@ -8,8 +8,9 @@ mod work;
 
 use std::num::NonZeroU8;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use async_nats::jetstream::{self, kv};
 use pleach::Store;
 use pleach_nats::{NatsEngine, NatsOptions};
@@ -29,6 +30,10 @@ use crate::work::seconds;
 
 /// How many threads run the callers' tasks, and both clients.
 const RUNTIME_THREADS: usize = 2;
+
+/// How long servers may take to change leaders, and how often they are asked meanwhile.
+const LEAD_MAX: Duration = Duration::from_secs(30);
+const LEAD_EVERY: Duration = Duration::from_millis(500);
 
 const KEYS: u64 = 1_000_000;
 const KEYS_SMALL: u64 = 2000;
@@ -91,6 +96,9 @@ async fn measure(arguments: &NatsArguments, urls: Vec<String>) -> Result<NatsRep
         check: is_small,
     };
     let plain = with(&pleach, plain(urls).await?);
+    if servers > 1 {
+        lead(&plain.client).await?;
+    }
     load(&pleach, ClientName::Pleach).await?;
     load(&plain, ClientName::Plain).await?;
     // The server has forgotten the blocks of whoever was loaded first, and would read them again for each put.
@@ -144,7 +152,7 @@ async fn load<C: Client>(work: &Work<C>, client: ClientName) -> Result<()> {
 
 async fn pleach(servers: Vec<String>, own_threads: bool) -> Result<Pleach> {
     let replicas = u8::try_from(servers.len()).ok().and_then(NonZeroU8::new).unwrap_or(NonZeroU8::MIN);
-    let options = NatsOptions { servers, replicas, ..NatsOptions::default() };
+    let options = NatsOptions { servers: near(&servers), replicas, ..NatsOptions::default() };
     let engine = match own_threads {
         true => NatsEngine::connect(options).await?,
         false => NatsEngine::connect_on(options, Handle::current()).await?,
@@ -154,7 +162,35 @@ async fn pleach(servers: Vec<String>, own_threads: bool) -> Result<Pleach> {
 
 async fn plain(servers: Vec<String>) -> Result<Plain> {
     let num_replicas = servers.len();
-    let context = jetstream::new(async_nats::connect(servers).await?);
+    let client = async_nats::connect(near(&servers)).await?;
+    let context = jetstream::new(client.clone());
     let config = kv::Config { bucket: "plain".to_owned(), num_replicas, ..kv::Config::default() };
-    Ok(Plain(context.create_key_value(config).await?))
+    let store = context.create_key_value(config).await?;
+    Ok(Plain { store, client, batches: Arc::default() })
+}
+
+/// The one server that both clients are connected to: another would answer sooner or later than theirs.
+fn near(servers: &[String]) -> Vec<String> {
+    servers.iter().take(1).cloned().collect()
+}
+
+/// Has that server lead both buckets, for the same reason.
+async fn lead(plain: &Plain) -> Result<()> {
+    let client = &plain.client;
+    let server = client.server_info().server_name;
+    for stream in ["KV_ours", "KV_plain"] {
+        let started = now();
+        loop {
+            let info = client.request(format!("$JS.API.STREAM.INFO.{stream}"), "".into()).await?;
+            let info: serde_json::Value = serde_json::from_slice(&info.payload)?;
+            if info["cluster"]["leader"].as_str() == Some(&server) {
+                break;
+            }
+            ensure!(now() - started < LEAD_MAX, "{server} does not come to lead {stream}");
+            let asked = serde_json::json!({ "placement": { "preferred": server } }).to_string();
+            client.request(format!("$JS.API.STREAM.LEADER.STEPDOWN.{stream}"), asked.into()).await?;
+            tokio::task::spawn_blocking(|| std::thread::sleep(LEAD_EVERY)).await?;
+        }
+    }
+    Ok(())
 }

@@ -11,29 +11,35 @@ pub(crate) enum NatsRow {
     Put64,
     Get1,
     Get64,
+    Missing64,
     Update1,
     Update64,
     Batch100,
     Batch1000,
+    Atomic100,
     List,
     Page,
     FollowedPut64,
+    CopiedPut64,
     FanOut,
 }
 
 impl NatsRow {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Put1,
         Self::Put64,
         Self::Get1,
         Self::Get64,
+        Self::Missing64,
         Self::Update1,
         Self::Update64,
         Self::Batch100,
         Self::Batch1000,
+        Self::Atomic100,
         Self::List,
         Self::Page,
         Self::FollowedPut64,
+        Self::CopiedPut64,
         Self::FanOut,
     ];
 
@@ -44,20 +50,23 @@ impl NatsRow {
             Self::Put64 => "put, 64 callers",
             Self::Get1 => "get, 1 caller",
             Self::Get64 => "get, 64 callers",
+            Self::Missing64 => "get of a missing key, 64 callers",
             Self::Update1 => "compare-and-set, 1 caller",
             Self::Update64 => "compare-and-set, 64 callers",
             Self::Batch100 => "entries in batches of 100",
             Self::Batch1000 => "entries in batches of 1,000",
+            Self::Atomic100 => "the same in batches of 100, atomic there too",
             Self::List => "list a prefix of 1,000 keys",
             Self::Page => "ordered page of 100",
             Self::FollowedPut64 => "put, 64 callers, into an ordered copy",
+            Self::CopiedPut64 => "the same, with a copy there too",
             Self::FanOut => "changes to 100 watchers",
         }
     }
 
     /// Whether Pleach keeps an ordered copy for it.
     pub(crate) const fn needs_copy(self) -> bool {
-        matches!(self, Self::List | Self::Page | Self::FollowedPut64)
+        matches!(self, Self::List | Self::Page | Self::FollowedPut64 | Self::CopiedPut64)
     }
 
     /// How many times faster than the plain client it shall be at least.

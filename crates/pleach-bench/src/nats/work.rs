@@ -69,12 +69,20 @@ impl<C: Client> Work<C> {
             NatsRow::Put64 | NatsRow::FollowedPut64 => self.many(CALLERS, Self::puts).await,
             NatsRow::Get1 => self.many(1, Self::gets).await,
             NatsRow::Get64 => self.many(CALLERS, Self::gets).await,
+            NatsRow::Missing64 => self.many(CALLERS, Self::misses).await,
             NatsRow::Update1 => self.many(1, Self::updates).await,
             NatsRow::Update64 => self.many(CALLERS, Self::updates).await,
-            NatsRow::Batch100 => self.many(1, |work, caller| work.batches(caller, 100)).await,
-            NatsRow::Batch1000 => self.many(1, |work, caller| work.batches(caller, 1000)).await,
+            NatsRow::Batch100 => self.many(1, |work, caller| work.batches(caller, 100, false)).await,
+            NatsRow::Batch1000 => self.many(1, |work, caller| work.batches(caller, 1000, false)).await,
+            NatsRow::Atomic100 => self.many(1, |work, caller| work.batches(caller, 100, true)).await,
             NatsRow::List => self.many(1, Self::lists).await,
             NatsRow::Page => self.many(1, Self::pages).await,
+            NatsRow::CopiedPut64 => {
+                let copy = self.client.keep_copy().await?;
+                let rate = self.many(CALLERS, Self::puts).await;
+                copy.iter().for_each(JoinHandle::abort);
+                rate
+            }
             NatsRow::FanOut => self.fan_out().await,
         }
     }
@@ -122,6 +130,16 @@ impl<C: Client> Work<C> {
         }
     }
 
+    async fn misses(self, mut caller: Caller) -> Result<()> {
+        loop {
+            let key = KeyText::of(self.keys + caller.random.below(self.keys));
+            ensure!(self.client.get(key.as_str()).await?.is_none(), "{} is there", key.as_str());
+            if caller.is_over(1) {
+                return Ok(());
+            }
+        }
+    }
+
     /// Each caller has a key of its own, so that nobody loses a race.
     async fn updates(self, mut caller: Caller) -> Result<()> {
         let index = caller.number * (self.keys / CALLERS);
@@ -138,13 +156,16 @@ impl<C: Client> Work<C> {
         }
     }
 
-    async fn batches(self, mut caller: Caller, entries: u64) -> Result<()> {
+    async fn batches(self, mut caller: Caller, entries: u64, atomic: bool) -> Result<()> {
         loop {
             let first = caller.random.below(self.keys - entries);
             let version = caller.random.next();
             let records = (first..first + entries).map(|index| self.record(index, version)).collect();
-            self.client.batch(records).await?;
-            if self.check {
+            match atomic {
+                true => self.client.atomic_batch(records).await?,
+                false => self.client.batch(records).await?,
+            }
+            if self.check && !atomic {
                 let last = KeyText::of(first + entries - 1);
                 let (_, found) = self.client.get(last.as_str()).await?.context("a key is missing")?;
                 ensure!(found == self.record(first + entries - 1, version).1, "a batch is not there");

@@ -10,6 +10,8 @@ fn stored(operation: &Operation, config: &BucketConfig, more: &[(&str, &str)]) -
     let names = Names::new(&NatsOptions::default(), &BucketName::parse("carts").unwrap());
     let (headers, payload) = message(operation, config, Timestamp::from_micros(999_000_000));
     let pairs = headers.iter().map(|(name, values)| (AsRef::<str>::as_ref(name), values[0].as_str().trim()));
+    let name = name("0123", Timestamp::from_micros(999_000_000), BatchPart::SINGLE);
+    let pairs = pairs.chain([(header::MESSAGE_ID, name.as_str())]);
     let said = Said::by(pairs.chain(more.iter().copied()));
     let (subject, time) = (names.subject(&operation.key), Timestamp::from_micros(1_000_000_000));
     Record { subject, sequence: 7, time, said, payload }.into_change(&names).unwrap()
@@ -27,11 +29,21 @@ fn a_record_comes_back_as_it_was_committed() {
     assert_eq!((entry.revision.get(), entry.time.as_micros(), entry.op), (7, 999_000_000, Op::Put));
     assert_eq!(entry.expires.map(Timestamp::as_micros), Some(1_000_500_000));
     assert_eq!(batch, BatchPart::SINGLE);
-    let part = stored(&put(), &BucketConfig::default(), &[(header::PART, "2/5")]).batch;
-    assert_eq!(part, BatchPart { index: 2, size: 5 });
-    for wrong in ["5/5", "x", "1/"] {
-        let part = stored(&put(), &BucketConfig::default(), &[(header::PART, wrong)]).batch;
-        assert_eq!(part, BatchPart::SINGLE, "{wrong}");
+}
+
+#[test]
+fn the_name_of_a_message_tells_its_time_and_its_part() {
+    let named = |name: &str| {
+        let Change { entry, batch } = stored(&put(), &BucketConfig::default(), &[(header::MESSAGE_ID, name)]);
+        (entry.time.as_micros(), batch)
+    };
+    let part = BatchPart { index: 2, size: 5 };
+    assert_eq!(named(&name("0123", Timestamp::from_micros(17), part)), (17, part));
+    // Whatever another client has given is no name of ours: the time of the message counts.
+    for other in
+        ["", "0123.17.2/5", "pleach.0123", "pleach.0123.17", "pleach.0123.17.5/5", "pleach.0123.x.2/5"]
+    {
+        assert_eq!(named(other), (1_000_000_000, BatchPart::SINGLE), "{other}");
     }
 }
 

@@ -106,7 +106,7 @@ async fn a_part_of_a_batch_whose_rest_was_not_copied_is_seen() {
     engine.create_bucket(&carts(), BucketConfig::plain(engine.capabilities())).await.unwrap();
     let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
     let mut headers = async_nats::HeaderMap::new();
-    headers.insert("Pleach-Part", "0/5");
+    headers.insert("Nats-Msg-Id", "pleach.0123.1000000.0/5");
     let subject = format!("$KV.{}carts.part", options.namespace);
     let context = context().await;
     let stored = context.publish_with_headers(subject, headers, "1".into()).await.unwrap();

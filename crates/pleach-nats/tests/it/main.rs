@@ -11,11 +11,13 @@
 mod authentication;
 mod chaos;
 mod cluster;
+mod deleting;
 mod direct;
 mod edited;
 mod interop;
 mod native;
 mod outcomes;
+mod questions;
 mod refusals;
 mod resilience;
 mod servers;
