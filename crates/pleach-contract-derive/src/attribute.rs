@@ -3,7 +3,7 @@ use quote::ToTokens;
 use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseBuffer, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, Ident, LitBool, LitInt, LitStr, Meta, Result, Token, Type, token};
+use syn::{Attribute, Error, Ident, LitBool, LitInt, LitStr, Meta, Path, Result, Token, Type, token};
 
 use crate::setting::Setting;
 use crate::vocabulary::{Form, Known, Vocabulary};
@@ -43,6 +43,20 @@ impl Said {
             Setting::Text(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// Takes a path out of it that says where code is, which is at `usual` if it says nothing.
+    pub(crate) fn take_path(&mut self, field: &str, usual: &str, attribute: &Attribute) -> Result<Path> {
+        let path = self.take_text(field).unwrap_or_else(|| usual.into());
+        syn::parse_str(&path).map_err(|_| {
+            let usual = usual.trim_start_matches(':');
+            let message = format!("\"{field}\" is a path such as \"{usual}\", and \"{path}\" is none");
+            Error::new_spanned(attribute, message)
+        })
+    }
+
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.0.iter().any(|(name, _)| name == field)
     }
 
     pub(crate) fn add(&mut self, field: &str, setting: Setting) {

@@ -1,7 +1,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::ext::IdentExt as _;
-use syn::{Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, Lit, Meta, Result, Type};
+use syn::{Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, Lit, Meta, Path, Result, Type};
 
 use crate::attribute::Said;
 use crate::facade::Facade;
@@ -10,13 +10,18 @@ use crate::vocabulary::{
     CONTRACT, COUNTER, INDEX, KEYSPACE, KV, RELATIONSHIP, RESOURCE, RESOURCE_FIELD, STATE, Vocabulary,
 };
 
+/// Where the code is that the derives call, unless `crate = "…"` says it.
+const CONTRACT_PATH: &str = "::pleach::contract";
+
 /// The code that `#[derive(Contract)]` stands for.
 pub(crate) fn contract(input: &DeriveInput) -> Result<TokenStream> {
     let fields = fields(input, "contract")?;
     let mut problems = Collected::default();
     let head = problems.take(head(input));
     let declared = problems.take(declared(fields, &[STATE, KV, RESOURCE_FIELD]));
-    let (Some((head, facade)), Some(declared)) = (head, declared) else { return Err(problems.end()) };
+    let (Some(Head { builder, contract, facade }), Some(declared)) = (head, declared) else {
+        return Err(problems.end());
+    };
     let stores: Vec<&Declared<'_>> = declared.iter().filter(|one| one.kind == STATE.name).collect();
     let buckets: Vec<&Declared<'_>> = declared.iter().filter(|one| one.kind != STATE.name).collect();
     different(&stores)?;
@@ -28,14 +33,17 @@ pub(crate) fn contract(input: &DeriveInput) -> Result<TokenStream> {
     let read = read(ident, fields);
     Ok(quote! {
         #read
-        #[automatically_derived]
-        impl ::pleach_contract::ContractType for #ident {
-            fn builder() -> ::pleach_contract::ContractBuilder {
-                let builder = #head;
-                #(let builder = #steps;)*
-                builder
+        const _: () = {
+            use #contract as _contract;
+            #[automatically_derived]
+            impl _contract::ContractType for #ident {
+                fn builder() -> _contract::ContractBuilder {
+                    let builder = #builder;
+                    #(let builder = #steps;)*
+                    builder
+                }
             }
-        }
+        };
         #facade
     })
 }
@@ -44,9 +52,13 @@ pub(crate) fn contract(input: &DeriveInput) -> Result<TokenStream> {
 pub(crate) fn resource(input: &DeriveInput) -> Result<TokenStream> {
     let fields = fields(input, "resource")?;
     let mut problems = Collected::default();
-    let said = problems.take(the_attribute(input, &RESOURCE).and_then(|found| Said::read(found, &RESOURCE)));
+    let said = problems.take(the_attribute(input, &RESOURCE).and_then(|found| {
+        let mut said = Said::read(found, &RESOURCE)?;
+        let contract = said.take_path("crate", CONTRACT_PATH, found)?;
+        Ok((said, contract))
+    }));
     let declared = problems.take(declared(fields, &[KEYSPACE, INDEX, RELATIONSHIP, COUNTER]));
-    let (Some(mut said), Some(declared)) = (said, declared) else { return Err(problems.end()) };
+    let (Some((mut said, contract)), Some(declared)) = (said, declared) else { return Err(problems.end()) };
     different(&declared.iter().collect::<Vec<_>>())?;
     let (Some(purpose), Some(Setting::Schema(schema))) = (said.take_text("purpose"), said.take("schema"))
     else {
@@ -70,15 +82,18 @@ pub(crate) fn resource(input: &DeriveInput) -> Result<TokenStream> {
     let read = read(ident, fields);
     Ok(quote! {
         #read
-        #[automatically_derived]
-        impl ::pleach_contract::ResourceType for #ident {
-            fn declare(
-                builder: ::pleach_contract::ContractBuilder,
-                alias: &str,
-            ) -> ::pleach_contract::ContractBuilder {
-                #kv
+        const _: () = {
+            use #contract as _contract;
+            #[automatically_derived]
+            impl _contract::ResourceType for #ident {
+                fn declare(
+                    builder: _contract::ContractBuilder,
+                    alias: &str,
+                ) -> _contract::ContractBuilder {
+                    #kv
+                }
             }
-        }
+        };
     })
 }
 
@@ -117,7 +132,7 @@ impl Declared<'_> {
 fn step(Declared { field, kind, name, mut said }: Declared<'_>) -> TokenStream {
     let ty = &field.ty;
     if kind == RESOURCE_FIELD.name {
-        return quote!(<#ty as ::pleach_contract::ResourceType>::declare(builder, #name));
+        return quote!(<#ty as _contract::ResourceType>::declare(builder, #name));
     }
     if kind == KV.name {
         let purpose = said.take_text("purpose").unwrap_or_default();
@@ -132,8 +147,8 @@ fn step(Declared { field, kind, name, mut said }: Declared<'_>) -> TokenStream {
     quote! {
         builder.schema::<#ty>()#(.schema::<#schemas>())*.state(
             #name,
-            ::pleach_contract::StoreKind::#store_kind,
-            &::pleach_contract::schema_name::<#ty>(),
+            _contract::StoreKind::#store_kind,
+            &_contract::schema_name::<#ty>(),
             #tokens,
         )
     }
@@ -145,16 +160,25 @@ fn kv(alias: &TokenStream, purpose: &str, schema: &Type, more: &Setting) -> Toke
         builder.schema::<#schema>()#(.schema::<#schemas>())*.kv(
             #alias,
             #purpose,
-            &::pleach_contract::schema_name::<#schema>(),
+            &_contract::schema_name::<#schema>(),
             #tokens,
         )
     }
 }
 
-/// The builder with what the contract says of itself, and the facade it asks for.
-fn head(input: &DeriveInput) -> Result<(TokenStream, Option<Facade>)> {
+/// What a contract says of itself.
+struct Head {
+    /// The builder with it.
+    builder: TokenStream,
+    /// Where the code is that the derive calls.
+    contract: Path,
+    facade: Option<Facade>,
+}
+
+fn head(input: &DeriveInput) -> Result<Head> {
     let attribute = the_attribute(input, &CONTRACT)?;
     let mut said = Said::read(attribute, &CONTRACT)?;
+    let contract = said.take_path("crate", CONTRACT_PATH, attribute)?;
     let facade = Facade::take(&mut said, attribute)?;
     let mut text = |field| said.take_text(field);
     let (id, kind, name) = (text("id"), text("kind").unwrap_or_default(), text("displayName"));
@@ -165,12 +189,12 @@ fn head(input: &DeriveInput) -> Result<(TokenStream, Option<Facade>)> {
         return Err(Error::new_spanned(attribute, message));
     };
     let kind = variant(&kind);
-    let head = quote! {
-        ::pleach_contract::ContractBuilder::new(#id, ::pleach_contract::ContractKind::#kind)
+    let builder = quote! {
+        _contract::ContractBuilder::new(#id, _contract::ContractKind::#kind)
             .describe(#name, #description)
             #docs
     };
-    Ok((head, facade))
+    Ok(Head { builder, contract, facade })
 }
 
 /// Looks at every field once, so that the compiler does not warn of those that only stand for something.

@@ -22,19 +22,15 @@ pub(crate) struct Facade {
 impl Facade {
     /// Takes it out of what the contract says of itself.
     pub(crate) fn take(said: &mut Said, attribute: &Attribute) -> Result<Option<Self>> {
-        let (name, stores) = (said.take_text("state"), said.take_text("stores"));
-        let Some(name) = name else {
+        let is_placed = said.has("stores");
+        let stores = said.take_path("stores", STORES_PATH, attribute)?;
+        let Some(name) = said.take_text("state") else {
             let message =
                 "\"stores\" says where the code of the state is: add `state = \"…\"`, the name of its type";
-            return if stores.is_some() { Err(Error::new_spanned(attribute, message)) } else { Ok(None) };
+            return if is_placed { Err(Error::new_spanned(attribute, message)) } else { Ok(None) };
         };
         let Ok(name) = syn::parse_str(&name) else {
             let message = format!("\"state\" is the name of a type to make, and \"{name}\" cannot be one");
-            return Err(Error::new_spanned(attribute, message));
-        };
-        let path = stores.as_deref().unwrap_or(STORES_PATH);
-        let Ok(stores) = syn::parse_str(path) else {
-            let message = format!("\"stores\" is a path such as \"pleach::stores\", and \"{path}\" is none");
             return Err(Error::new_spanned(attribute, message));
         };
         Ok(Some(Self { name, stores }))

@@ -17,7 +17,7 @@ pub(crate) enum Setting {
 impl Setting {
     /// An expression that makes it a JSON value.
     pub(crate) fn tokens(&self) -> TokenStream {
-        let support = quote!(::pleach_contract::derive_support);
+        let support = quote!(_contract::derive_support);
         match self {
             Self::Text(text) => quote!(#support::Value::from(#text)),
             Self::Number(number) => quote!(#support::Value::from(#number)),

@@ -98,6 +98,10 @@ fn a_facade_is_made_of_what_can_be_one() {
         ["\"stores\" is a path such as \"pleach::stores\", and \"a b\" is none"]
     );
     assert_eq!(
+        asking("crate = \"a b\"", store),
+        ["\"crate\" is a path such as \"pleach::contract\", and \"a b\" is none"]
+    );
+    assert_eq!(
         asking("stores = \"a\"", store),
         ["\"stores\" says where the code of the state is: add `state = \"…\"`, the name of its type"]
     );

@@ -57,6 +57,7 @@ pub(crate) const CONTRACT: Vocabulary = Vocabulary {
         optional("docs", "docs", Form::Text),
         optional("state", "state", Form::Text),
         optional("stores", "stores", Form::Text),
+        CRATE,
     ]],
 };
 
@@ -82,7 +83,7 @@ pub(crate) const RESOURCE: Vocabulary = Vocabulary {
     name: "resource",
     known: &[
         BUCKET,
-        &[required("schema", "schema", Form::Schema), optional("atomic", "atomic", Form::Groups)],
+        &[required("schema", "schema", Form::Schema), optional("atomic", "atomic", Form::Groups), CRATE],
     ],
 };
 
@@ -159,6 +160,9 @@ const BUCKET: &[Known] = &[
 
 /// Another name than that of the field: names of a document take `-`, those of Rust do not.
 const NAME: &[Known] = &[optional("name", "name", Form::Text)];
+
+/// Not of the document: where the code is that a derive calls.
+const CRATE: Known = optional("crate", "crate", Form::Text);
 
 const ACCEPTS: Known = optional("accepts", "acceptedVersions", Form::Schemas);
 

@@ -73,7 +73,7 @@ pub use types::{ContractType, ResourceType};
 ///
 /// /// Notes that follow their author.
 /// #[derive(Contract)]
-/// #[contract(id = "acme.notes@v1", kind = "app", name = "Notes")]
+/// #[contract(id = "acme.notes@v1", kind = "app", name = "Notes", crate = "pleach_contract")]
 /// struct Notes {
 ///     /// What is not finished yet.
 ///     #[state(kind = "map", version = "v2", accepts(v1 = DraftV1))]
@@ -85,7 +85,7 @@ pub use types::{ContractType, ResourceType};
 /// }
 ///
 /// #[derive(Resource)]
-/// #[resource(purpose = "Notes by author", schema = Draft, atomic(publish = ["note", "recent"]))]
+/// #[resource(purpose = "Notes by author", schema = Draft, atomic(publish = ["note", "recent"]), crate = "pleach_contract")]
 /// struct NoteKeys {
 ///     #[keyspace(key = "note.{author}.{id:ulid}", access(by_author(given = ["author"])))]
 ///     note: Draft,
@@ -119,7 +119,7 @@ pub use types::{ContractType, ResourceType};
 ///
 /// | attribute | takes |
 /// |---|---|
-/// | `#[contract]` | `id`, `kind`, `name`; `description`, unless the struct has a comment; `docs`; `state` and `stores`, see below |
+/// | `#[contract]` | `id`, `kind`, `name`; `description`, unless the struct has a comment; `docs`; `state`, `stores` and `crate`, see below |
 /// | `#[state]` | `kind`; `version`, `accepts(v1 = Type)` |
 /// | `#[kv]` | `purpose`; `version`, `accepts(…)`, `required`, `history`, `tier`, `ttl_ms`, `max_value_bytes` |
 /// | `#[resource]` | nothing: the type of the field derives [`Resource`](macro@Resource) |
@@ -129,7 +129,10 @@ pub use types::{ContractType, ResourceType};
 ///
 /// With `state = "NotesState"` a type of that name is made, too, with a method for each state store, and for each store with
 /// older versions an enum: `OldDrafts` with the variant `V1` above. The types of values then are for serde, those of older
-/// ones implement `Debug`. `stores` is where the code finds `pleach-stores`: `"::pleach::stores"`, unless it says another.
+/// ones implement `Debug`.
+///
+/// The code that is made finds this crate at `::pleach::contract` and `pleach-stores` at `::pleach::stores`. `crate` and `stores` say
+/// where they are in a program that does without `pleach`, as above.
 #[cfg(feature = "derive")]
 pub use pleach_contract_derive::Contract;
 
@@ -138,7 +141,7 @@ pub use pleach_contract_derive::Contract;
 ///
 /// | attribute | takes |
 /// |---|---|
-/// | `#[resource]` | what `#[kv]` takes; `schema = Type`, `atomic(group = ["member", "member"])` |
+/// | `#[resource]` | what `#[kv]` takes; `schema = Type`, `atomic(group = ["member", "member"])`, `crate` |
 /// | `#[keyspace]` | `key`; `version`, `accepts(…)`, `role`, `from = ["keyspace"]`, `tier`, `ttl_ms`, `retention(segment, bucket, keep)`, `access(name(given = ["segment"], range, limit))` |
 /// | `#[index]` | `of`, `key`; `values(segment = "/pointer")`, `unique`, `max_lag_ms` |
 /// | `#[relationship]` | `from`, `to`, `forward`, `reverse`; `on_delete` |

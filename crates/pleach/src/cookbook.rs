@@ -333,8 +333,8 @@
 //!
 //! ```
 //! use pleach::Store;
+//! use pleach::contract::{Contract, ContractType};
 //! use pleach::state::{Caller, GetOutcome, ListOptions, PutOutcome};
-//! use pleach_contract::{Contract, ContractType};
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //!

@@ -41,7 +41,7 @@ struct PreferencesV1 {}
 
 /// Cases, their events and the parties to them
 #[derive(Contract)]
-#[contract(id = "acme.cases@v1", kind = "service", name = "Cases")]
+#[contract(id = "acme.cases@v1", kind = "service", name = "Cases", crate = "pleach_contract")]
 struct Cases {
     #[state(kind = "value", version = "v2", accepts(v1 = PreferencesV1))]
     preferences: Preferences,
@@ -57,7 +57,8 @@ struct Cases {
     schema = Case,
     history = 5,
     max_value_bytes = 65_536,
-    atomic(transition = ["current", "event", "due", "open"])
+    atomic(transition = ["current", "event", "due", "open"]),
+    crate = "pleach_contract"
 )]
 struct CaseKeys {
     /// Rebuilt from the events.
@@ -164,7 +165,7 @@ fn comments_become_descriptions() {
 /// In two
 /// paragraphs.
 #[derive(Contract)]
-#[contract(id = "acme.all@v2", kind = "device", name = "All", docs = "# All")]
+#[contract(id = "acme.all@v2", kind = "device", name = "All", docs = "# All", crate = "pleach_contract")]
 struct All {
     /// Stays.
     #[state(name = "re-mains", kind = "map")]
@@ -185,7 +186,14 @@ struct All {
 }
 
 #[derive(Resource)]
-#[resource(purpose = "p", schema = Party, version = "v2", accepts(v1 = Event), tier = "presence")]
+#[resource(
+    purpose = "p",
+    schema = Party,
+    version = "v2",
+    accepts(v1 = Event),
+    tier = "presence",
+    crate = "pleach_contract"
+)]
 struct AllKeys {
     /// The versions are those of the resource.
     #[keyspace(key = "a.{id:ulid}.{n:uint}", ttl_ms = 1000)]
@@ -257,7 +265,7 @@ fn every_field_of_the_format_can_be_said_in_attributes() {
 #[test]
 fn what_is_wrong_with_a_derived_contract_is_told_like_that_of_any_other() {
     #[derive(Contract)]
-    #[contract(id = "Notes", kind = "app", name = "Notes", description = "Notes")]
+    #[contract(id = "Notes", kind = "app", name = "Notes", description = "Notes", crate = "pleach_contract")]
     struct Wrong {
         #[kv(purpose = "p", history = 65)]
         notes: Party,

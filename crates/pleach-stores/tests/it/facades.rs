@@ -24,6 +24,7 @@ mod derived {
         kind = "app",
         name = "Notes",
         state = "NotesState",
+        crate = "pleach_contract",
         stores = "pleach_stores"
     )]
     #[allow(dead_code, reason = "the fields stand for stores")]
