@@ -12,6 +12,7 @@
 mod apply;
 mod bind;
 mod binding;
+mod claims;
 mod compiled;
 mod contracts;
 mod envelope;

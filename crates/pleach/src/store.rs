@@ -102,7 +102,8 @@ impl Store {
         }
     }
 
-    /// The same store, with `origin` in the headers of whatever is written through it.
+    /// The same store, with `origin` in the headers of whatever is written through its buckets and services. State, which
+    /// belongs to users and devices, carries none.
     ///
     /// # Errors
     /// [`Error::Header`] if a part of `origin` cannot be a header.
