@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use pleach_contract::Contract;
@@ -210,43 +209,27 @@ fn run_and_kill(path: &Path, round: u64, told: &mut Told) {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the child starts");
-    let lines = lines_of(&mut child);
-    let awaited = if round.is_multiple_of(2) { "will put" } else { "is erasing" };
-    let mut deadline = Instant::now() + START_TIMEOUT;
-    let mut is_awaited = true;
-    loop {
-        match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => {
-                if is_awaited && line.starts_with(awaited) {
-                    is_awaited = false;
-                    let moment = if round.is_multiple_of(2) { round * 7919 % 200 } else { round % 5 };
-                    deadline = Instant::now() + Duration::from_millis(moment);
+    let output = BufReader::new(child.stdout.take().expect("its output"));
+    let (awaited, moment) =
+        if round.is_multiple_of(2) { ("will put", round * 7919 % 200) } else { ("is erasing", round % 5) };
+    let (begun, has_begun) = mpsc::sync_channel(1);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // The first line begins with what the test runner prints.
+            let lines = output.lines().map_while(Result::ok);
+            for line in lines.filter_map(|line| Some(line.split_once("state: ")?.1.to_owned())) {
+                if line.starts_with(awaited) {
+                    // Only the first is waited for.
+                    let _ = begun.try_send(());
                 }
                 told.hear(&line);
             }
-            Err(RecvTimeoutError::Timeout) => break,
-            Err(RecvTimeoutError::Disconnected) => panic!("the child ended by itself"),
-        }
-    }
-    assert!(!is_awaited, "the child did not begin to work");
-    child.kill().expect("the child is killed");
-    child.wait().expect("the child ends");
-    // What it said before it died.
-    lines.iter().for_each(|line| told.hear(&line));
-}
-
-/// What a process says, without what the test runner does.
-fn lines_of(child: &mut Child) -> Receiver<String> {
-    let output = BufReader::new(child.stdout.take().expect("its output"));
-    let (to, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in output.lines().map_while(Result::ok) {
-            if let Some((_, said)) = line.split_once("state: ") {
-                let _ = to.send(said.to_owned());
-            }
-        }
+        });
+        has_begun.recv_timeout(START_TIMEOUT).expect("the child begins to work");
+        std::thread::sleep(Duration::from_millis(moment));
+        child.kill().expect("the child is killed");
+        child.wait().expect("the child ends");
     });
-    lines
 }
 
 /// Opens the store as the process left it, and compares.
