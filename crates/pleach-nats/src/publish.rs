@@ -163,7 +163,10 @@ impl Shared {
     fn part(&self, publication: &Publication<'_>, index: usize, operation: &Operation) -> (HeaderMap, Bytes) {
         let (mut headers, payload) =
             record::message(operation, &publication.settings.config, publication.time);
-        headers.insert(HeaderName::from_static(header::MESSAGE_ID), publication.name(index));
+        // A batch is recognised by its last message: the server need not remember the others.
+        let is_last = index + 1 == publication.operations.len();
+        let name = if is_last { header::MESSAGE_ID } else { header::NAME };
+        headers.insert(HeaderName::from_static(name), publication.name(index));
         if let Some(Some(guard)) = publication.guards.get(index) {
             headers.insert(HeaderName::from_static(header::EXPECTED), guard.to_string());
         }

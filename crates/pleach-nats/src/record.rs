@@ -20,6 +20,8 @@ pub(crate) mod header {
     pub(crate) const ROLLUP: &str = "Nats-Rollup";
     pub(crate) const TTL: &str = "Nats-TTL";
     pub(crate) const MESSAGE_ID: &str = "Nats-Msg-Id";
+    /// The name of a message that the server need not recognise, since it comes with one that it does.
+    pub(crate) const NAME: &str = "Pleach-Name";
     pub(crate) const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
     pub(crate) const BATCH_ID: &str = "Nats-Batch-Id";
     pub(crate) const BATCH_SEQUENCE: &str = "Nats-Batch-Sequence";
@@ -115,7 +117,7 @@ impl Said {
             header::SUBJECT => self.subject = Some(value.to_owned()),
             header::SEQUENCE => self.sequence = value.parse().ok(),
             header::TIME => self.time = moment(value).ok(),
-            header::MESSAGE_ID => {
+            header::MESSAGE_ID | header::NAME => {
                 (self.committed, self.part) = named(value).unzip();
                 self.name = Some(value.to_owned());
             }
