@@ -48,6 +48,28 @@ async fn a_bucket_that_soon_forgets_what_came_is_not_written_to_twice() {
 }
 
 #[tokio::test]
+async fn a_batch_whose_answer_was_lost_is_recognised_and_not_written_twice() {
+    let (observer, options) = observer().await;
+    let link = Link::to(&servers::server().url());
+    let patient = NatsOptions { patience: SOON, ..impatient(&link, options) };
+    let engine = NatsEngine::connect(patient).await.unwrap();
+    put(&engine, "before").await.unwrap();
+    link.silence();
+    let keys = ["x", "y", "z"].map(key);
+    let batch = keys.iter().fold(Batch::new(), |batch, key| batch.put(key.clone(), "1"));
+    let committing = tokio::spawn(async move { engine.commit(&carts(), batch).await });
+    // It is stored, and its writer does not know.
+    while observer.read(&carts(), &key("z"), At::Latest).await.unwrap().is_none() {}
+    link.mend();
+    let told = tokio::time::timeout(SOON, committing).await.expect("it ends").unwrap().unwrap();
+    for (key, revision) in keys.iter().zip(told.first.get()..) {
+        let records = observer.history(&carts(), key).await.unwrap();
+        let found: Vec<u64> = records.iter().map(|record| record.revision.get()).collect();
+        assert_eq!(found, [revision], "{key}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_of_someone_else_says_nothing() {
     let (observer, options) = observer().await;
     let client = async_nats::connect(servers::server().url()).await.unwrap();
