@@ -6,7 +6,7 @@ pub(crate) fn help() -> String {
         "A store is named by --store, else by PLEACH_STORE, else it is file:./.pleach.
 
   file:PATH    In a directory. It belongs to one process at a time.
-  nats://HOST  On NATS servers with JetStream, 2.12 or newer; tls://HOST insists on TLS.
+  nats://HOST  On NATS servers with JetStream, 2.12.1 or newer; tls://HOST insists on TLS.
   mem:         In memory, new and empty; gone when the command ends.
 
 On NATS:

@@ -43,7 +43,11 @@ impl Shared {
                 Publication { bucket, settings: &settings, operations, guards: guarded, id: &id, time };
             let last = match self.publish(&publication).await? {
                 Published::Stored(last) => last,
-                Published::StoredBefore => Box::pin(self.find_stored(&publication)).await?,
+                Published::StoredBefore => {
+                    let replaced = "it happened, but everything it wrote has been replaced since";
+                    Box::pin(self.find_stored(&publication, replaced)).await?
+                }
+                Published::InDoubt(reason) => Box::pin(self.find_stored(&publication, &reason)).await?,
                 Published::Conflict => {
                     let judged = Box::pin(self.judge(bucket, operations)).await?;
                     let is_in_doubt = judged == guards;
@@ -93,8 +97,9 @@ impl Shared {
         Ok(guards)
     }
 
-    /// The last revision of a commit that an earlier attempt has made, found by the name of any of its messages.
-    async fn find_stored(&self, publication: &Publication<'_>) -> Result<u64, EngineError> {
+    /// The last revision of a commit that an earlier attempt has made, found by the name of any of its messages. If none is
+    /// there, nobody knows what became of it, for this reason.
+    async fn find_stored(&self, publication: &Publication<'_>, reason: &str) -> Result<u64, EngineError> {
         let last = publication.operations.len() - 1;
         for (index, operation) in publication.operations.iter().enumerate().rev() {
             let record = self.newest_at_leader(publication.bucket, &operation.key).await?;
@@ -105,7 +110,7 @@ impl Shared {
         }
         Err(EngineError::UnknownOutcome {
             bucket: publication.bucket.name.clone(),
-            reason: "it happened, but everything it wrote has been replaced since".to_owned(),
+            reason: reason.to_owned(),
         })
     }
 }

@@ -9,8 +9,9 @@ use pleach_engine::EngineError;
 
 use crate::options::{Authentication, NatsOptions};
 
-/// The oldest server that has everything this engine needs: atomic batches, TTLs of messages, markers.
-const SERVER_MIN: (i64, i64, i64) = (2, 12, 0);
+/// The oldest server that has everything this engine needs: atomic batches that it recognises when they come again, TTLs of
+/// messages, markers.
+const SERVER_MIN: (i64, i64, i64) = (2, 12, 1);
 
 /// How many messages may wait for whoever follows changes. A consumer sends up to 32 MiB before it waits for us, also of small messages.
 const SUBSCRIPTION_MESSAGES_MAX: usize = 256 * 1024;
@@ -117,7 +118,7 @@ pub(crate) async fn connect(
         return Err(EngineError::Refused {
             action: "be used".to_owned(),
             reason: format!(
-                "it is nats-server {}, and this engine needs {major}.{minor} or newer",
+                "it is nats-server {}, and this engine needs {major}.{minor}.{patch} or newer",
                 client.server_info().version
             ),
         });

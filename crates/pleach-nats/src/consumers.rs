@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,11 @@ use crate::bucket::Bucket;
 use crate::cache::within;
 use crate::engine::Shared;
 use crate::options::Reads;
+use crate::runtime::pause;
 use crate::system::{bug, system_key};
+
+/// How long to wait before what someone else has changed is looked at again.
+const CHANGED_EVERY: Duration = Duration::from_millis(10);
 
 /// A consumer as it is kept among the store's own records.
 #[derive(Debug, Serialize, Deserialize)]
@@ -163,8 +168,9 @@ impl Shared {
                 return Ok(());
             }
             match self.commit_to(&system, batch).await {
-                // Those that someone has changed meanwhile are looked at again.
-                Ok(_) | Err(CommitError::Conflict(_)) => {}
+                Ok(_) => {}
+                // What someone has changed meanwhile is looked at again, once it has arrived here.
+                Err(CommitError::Conflict(_)) => pause(CHANGED_EVERY).await,
                 Err(CommitError::Engine(error)) => return Err(error),
             }
         }

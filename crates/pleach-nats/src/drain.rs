@@ -16,6 +16,10 @@ use crate::record::Record;
 /// How often the server shows that it is there while it has nothing to send.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
+/// How often it may do so before it is asked otherwise: it may wait for what has been deleted meanwhile, or for an answer
+/// that it never gets, because that may not be sent.
+const HEARTBEATS_MAX: u32 = 2;
+
 /// How long it may be silent.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
@@ -56,17 +60,19 @@ impl Shared {
         take: &mut impl FnMut(Record) -> Result<(), EngineError>,
     ) -> Result<u64, EngineError> {
         let Ok((mut messages, consumer)) = self.consume(bucket, from).await else { return Ok(from) };
-        let (mut next, mut place) = (from, 0);
+        let (mut next, mut place, mut heartbeats) = (from, 0, 0);
         let mut pending = consumer.num_pending;
         while pending > 0 && next <= up_to {
             let message = tokio::time::timeout(SILENCE_MAX, messages.next()).await;
             let Ok(Some(message)) = message else { break };
             if message.status.is_some() {
-                if self.go_on(message).await.is_err() {
+                heartbeats += u32::from(message.reply.is_none());
+                if heartbeats == HEARTBEATS_MAX || self.go_on(message).await.is_err() {
                     break;
                 }
                 continue;
             }
+            heartbeats = 0;
             let Some(delivery) = Delivery::of(message) else { break };
             if delivery.place != place + 1 {
                 break;

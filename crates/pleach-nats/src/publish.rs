@@ -24,6 +24,8 @@ pub(crate) enum Published {
     StoredBefore,
     /// A key is not as expected.
     Conflict,
+    /// A key is not as expected, and that may be because of an attempt whose answer was lost, for this reason.
+    InDoubt(String),
 }
 
 /// Something to be published, which the server recognises when it comes again.
@@ -83,10 +85,19 @@ impl Shared {
         let bucket = publication.bucket;
         let patience = self.options.patience.min(publication.settings.duplicate_window / 2);
         let unknown = |reason: String| EngineError::UnknownOutcome { bucket: bucket.name.clone(), reason };
+        // What it comes to in the end, if an answer may have been lost before.
+        let end = |lost: Option<String>, error: ApiError| match lost {
+            Some(reason) => unknown(reason),
+            None => error.refused(format!("commit to bucket {}", bucket.name)),
+        };
         let mut lost: Option<String> = None;
         for attempt in 1_u32.. {
             match &error {
-                ApiError::Server { number, .. } if is_conflict(*number) => return Ok(Published::Conflict),
+                // What is being agreed on may be the attempt whose answer was lost.
+                ApiError::Server { number: number::WRONG_LAST_SEQUENCE_SOON, .. } if lost.is_some() => {}
+                ApiError::Server { number, .. } if is_conflict(*number) => {
+                    return Ok(lost.map_or(Published::Conflict, Published::InDoubt));
+                }
                 ApiError::Server { number: number::BATCH_DUPLICATE, .. } => {
                     return Ok(Published::StoredBefore);
                 }
@@ -103,9 +114,7 @@ impl Shared {
                 | ApiError::Denied(_)
                 | ApiError::Unsendable(_)
                 | ApiError::NoResponders
-                | ApiError::Away => {
-                    return Err(error.refused(format!("commit to bucket {}", bucket.name)));
-                }
+                | ApiError::Away => return Err(end(lost, error)),
             }
             if matches!(error, ApiError::NoResponders) {
                 // It may be gone; then an attempt that was lost is gone with it.
@@ -115,10 +124,7 @@ impl Shared {
                 })?;
             }
             if self.clock.elapsed().saturating_sub(started) > patience || self.is_closed() {
-                return Err(match lost {
-                    Some(reason) => unknown(reason),
-                    None => error.refused(format!("commit to bucket {}", bucket.name)),
-                });
+                return Err(end(lost, error));
             }
             pause(REPEAT_EVERY).await;
             match self.attempt(publication, attempt).await {
@@ -163,9 +169,10 @@ impl Shared {
     fn part(&self, publication: &Publication<'_>, index: usize, operation: &Operation) -> (HeaderMap, Bytes) {
         let (mut headers, payload) =
             record::message(operation, &publication.settings.config, publication.time);
-        // A batch is recognised by its last message: the server need not remember the others.
-        let is_last = index + 1 == publication.operations.len();
-        let name = if is_last { header::MESSAGE_ID } else { header::NAME };
+        // A batch is recognised by its first message, which is judged before what others expect, and by its last, should the
+        // first have been replaced: the server need not remember the rest.
+        let is_outer = index == 0 || index + 1 == publication.operations.len();
+        let name = if is_outer { header::MESSAGE_ID } else { header::NAME };
         headers.insert(HeaderName::from_static(name), publication.name(index));
         if let Some(Some(guard)) = publication.guards.get(index) {
             headers.insert(HeaderName::from_static(header::EXPECTED), guard.to_string());

@@ -107,8 +107,8 @@ impl Shared {
             // A replica does not know what is in the future of its bucket: it is waited for instead.
             Box::pin(self.check_reached(bucket, revision)).await?;
         }
-        let asks_leader =
-            !settings.is_direct || (!settings.is_mirror && bucket.has_missed.load(Ordering::Relaxed));
+        // Of several servers, even the leader's word does not tell how far it has come.
+        let asks_leader = !settings.is_direct || (is_alone && bucket.has_missed.load(Ordering::Relaxed));
         let record = match reads {
             Reads::Any if settings.is_direct => self.newest_anywhere(bucket, key).await?,
             _ if asks_leader => Box::pin(self.newest_at_leader(bucket, key)).await?,

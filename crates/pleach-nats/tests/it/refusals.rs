@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketName, CommitError, Engine, EngineError, ErrorKind, Expiry, Key, Operation,
-    ScanQuery, WatchEvent, WatchQuery,
+    At, Batch, BucketConfig, BucketName, CommitError, Engine, EngineError, ErrorKind, Expectation, Expiry,
+    Key, Operation, ScanQuery, Selection, WatchEvent, WatchQuery,
 };
 use pleach_nats::{Authentication, NatsEngine, NatsOptions, Reads};
 use pleach_nats_testing::{Cluster, Server, Settings, tool};
@@ -34,7 +34,7 @@ async fn a_server_that_is_too_old_is_told_so() {
     let server = Server::start_with(Settings { program: Some(&program), ..Settings::default() });
     let error = NatsEngine::connect(NatsOptions::server(server.url())).await.unwrap_err();
     let EngineError::Refused { reason, .. } = &error else { panic!("{error:?}") };
-    assert!(reason.contains("2.11.11") && reason.contains("2.12"), "{reason}");
+    assert!(reason.contains("2.11.11") && reason.contains("2.12.1"), "{reason}");
 }
 
 #[test]
@@ -68,17 +68,29 @@ async fn a_commit_without_permission_is_refused() {
     let more = "authorization { users: [{ user: all, password: a }, \
                 { user: reader, password: r, permissions: { publish: { deny: \"$KV.carts.>\" } } }] }";
     let server = Server::start_with(Settings { more, ..Settings::default() });
-    let connect = async |user: &str, password: &str| {
-        let authentication = Authentication::User { user: user.into(), password: password.into() };
-        let request_timeout = Duration::from_millis(300);
-        let options = NatsOptions { authentication, request_timeout, ..NatsOptions::server(server.url()) };
-        NatsEngine::connect(options).await.unwrap()
-    };
-    let (all, reader) = (connect("all", "a").await, connect("reader", "r").await);
+    let (all, reader) = (connect_as(&server, "all", "a").await, connect_as(&server, "reader", "r").await);
     create(&all, |_| ()).await;
     let error = reader.commit(&carts(), Batch::new().put(key("a"), "1")).await.unwrap_err();
     assert!(matches!(error, CommitError::Engine(EngineError::Refused { .. })), "{error:?}");
     assert_eq!(reader.read(&carts(), &key("a"), At::Latest).await.unwrap(), None);
+}
+
+/// A server that sends a bucket waits, every few megabytes, to be told to go on.
+#[tokio::test]
+async fn whoever_may_not_tell_the_server_to_go_on_reads_all_the_same() {
+    let more = "authorization { users: [{ user: all, password: a }, \
+                { user: reader, password: r, permissions: { publish: { deny: \"$JS.FC.>\" } } }] }";
+    let server = Server::start_with(Settings { more, ..Settings::default() });
+    let (all, reader) = (connect_as(&server, "all", "a").await, connect_as(&server, "reader", "r").await);
+    create(&all, |_| ()).await;
+    for batch in 0..10 {
+        let put = |entry: i32| Operation::put(key(&format!("{batch}.{entry}")), vec![7; 10_000]);
+        all.commit(&carts(), (0..200).map(put).collect()).await.unwrap();
+    }
+    let bucket = carts();
+    let counted = reader.count(&bucket, Selection::all());
+    let counted = tokio::time::timeout(Duration::from_secs(60), counted).await;
+    assert_eq!(counted.expect("it does not wait for ever").unwrap(), 2_000);
 }
 
 #[tokio::test]
@@ -156,11 +168,15 @@ async fn a_lost_acknowledgement_is_resolved_or_told() {
     };
     // The server hangs for a while: the commit is repeated meanwhile, and happens once.
     server.stop();
-    let (one, two) = (put("one"), {
+    let commit = |batch: Batch| {
         let engine = Arc::clone(&engine);
-        let batch = Batch::new().put(key("x"), "1").put(key("y"), "1");
         tokio::spawn(async move { engine.commit(&carts(), batch).await })
-    });
+    };
+    let (one, two) = (put("one"), commit(Batch::new().put(key("x"), "1").put(key("y"), "1")));
+    let absent = |operation: Operation| operation.expecting(Expectation::Absent);
+    // What these expect is no longer so once they have happened, or still is.
+    let created = commit(Batch::from(absent(Operation::put(key("p"), "1"))).put(key("q"), "1"));
+    let purged = commit(Batch::from(absent(Operation::purge(key("r")))).put(key("s"), "1"));
     tokio::time::sleep(Duration::from_secs(1)).await;
     server.go_on();
     let one = one.await.unwrap().unwrap();
@@ -170,6 +186,10 @@ async fn a_lost_acknowledgement_is_resolved_or_told() {
         (revisions(&engine, "x").await, revisions(&engine, "y").await),
         (vec![two.first], vec![two.last])
     );
+    let created = created.await.unwrap().unwrap();
+    assert_eq!(revisions(&engine, "p").await, [created.first]);
+    let purged = purged.await.unwrap().unwrap();
+    assert_eq!(revisions(&engine, "s").await, [purged.last]);
     // It hangs for too long: nobody can know.
     server.stop();
     let error = put("three").await.unwrap().unwrap_err();
@@ -222,6 +242,13 @@ pub(crate) async fn round_trip(engine: &NatsEngine) {
     create(engine, |_| ()).await;
     engine.commit(&carts(), Batch::new().put(key("a"), "1")).await.unwrap();
     assert_eq!(engine.read(&carts(), &key("a"), At::Latest).await.unwrap().unwrap().value, "1");
+}
+
+async fn connect_as(server: &Server, user: &str, password: &str) -> NatsEngine {
+    let authentication = Authentication::User { user: user.into(), password: password.into() };
+    let request_timeout = Duration::from_millis(300);
+    let options = NatsOptions { authentication, request_timeout, ..NatsOptions::server(server.url()) };
+    NatsEngine::connect(options).await.unwrap()
 }
 
 async fn create(engine: &NatsEngine, change: impl FnOnce(&mut BucketConfig)) {
