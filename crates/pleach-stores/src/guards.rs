@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, oneshot};
 
 use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
-use crate::guard::{Claimed, Guard, Rule};
+use crate::guard::{Guard, Rule, Upcoming};
 use crate::record::{Claim, Owner, OwnerState};
 use crate::system::{System, parsed};
 
@@ -210,7 +210,7 @@ impl Shared {
         owner: &Owner,
         claim: &Claim,
         contract: Option<&Contract>,
-    ) -> Result<Option<Claimed>, AuthorityError> {
+    ) -> Result<Option<Upcoming>, AuthorityError> {
         let resource = match contract {
             Some(contract) => self.compiled(contract, &owner.alias)?,
             None => match self.system.planned(&owner.lineage, &claim.plan).await {
@@ -221,7 +221,7 @@ impl Shared {
                 Err(error) => return Err(error),
             },
         };
-        Ok(Some(Claimed { resource, until: claim.until }))
+        Ok(Some(Upcoming { resource, until: claim.until }))
     }
 
     pub(crate) fn compiled(
