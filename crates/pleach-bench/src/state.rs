@@ -142,7 +142,7 @@ fn given(directory: &Path) -> Result<(Store, MapStore<Value>)> {
     let contract = contract()?;
     pollster::block_on(async {
         let store = Store::open(directory).await?;
-        store.create_bucket_with(STATE_BUCKET, buffered()).await?;
+        store.for_copies().create_bucket_with(STATE_BUCKET, buffered()).await?;
         let state = store.state().await?;
         let session = state.session(Principal::user("ann")?, &state.contract(&contract)?);
         Ok((store, session.map("drafts")?))

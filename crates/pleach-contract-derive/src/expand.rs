@@ -121,7 +121,7 @@ impl Declared<'_> {
             let message = format!("a value of #[{}] has no type of its own: write `()`", self.kind);
             return Err(Error::new_spanned(ty, message));
         }
-        if let Some(text) = documented(self.field) {
+        if let Some(text) = documentation(&self.field.attrs) {
             said.add("description", Setting::Text(text));
         }
         Ok(said.into_object())
@@ -139,7 +139,7 @@ fn step(Declared { field, kind, name, mut said }: Declared<'_>) -> TokenStream {
         return kv(&quote!(#name), &purpose, ty, &said.into_object());
     }
     let store_kind = variant(&said.take_text("kind").unwrap_or_default());
-    if let Some(text) = documented(field) {
+    if let Some(text) = documentation(&field.attrs) {
         said.add("description", Setting::Text(text));
     }
     let more = said.into_object();
@@ -282,13 +282,8 @@ fn different(declared: &[&Declared<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// What the comments of a field say.
-pub(crate) fn documented(field: &Field) -> Option<String> {
-    documentation(&field.attrs)
-}
-
 /// What the comments `///` say: lines joined, paragraphs kept.
-fn documentation(attributes: &[Attribute]) -> Option<String> {
+pub(crate) fn documentation(attributes: &[Attribute]) -> Option<String> {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
             Expr::Lit(literal) => match &literal.lit {

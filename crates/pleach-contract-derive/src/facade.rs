@@ -4,7 +4,7 @@ use syn::ext::IdentExt as _;
 use syn::{Attribute, DeriveInput, Error, Ident, Path, Result};
 
 use crate::attribute::Said;
-use crate::expand::{Declared, documented};
+use crate::expand::{Declared, documentation};
 use crate::setting::Setting;
 
 /// Where the macro is, unless it is said.
@@ -57,7 +57,7 @@ fn store(one: &Declared<'_>) -> Result<TokenStream> {
     let (method, name, value) = (&one.field.ident, &one.name, &one.field.ty);
     let kind = Ident::new(&said.take_text("kind").unwrap_or_default(), Span::call_site());
     let version = said.take_text("stateVersion").unwrap_or_else(|| FIRST_VERSION.into());
-    let about = documented(one.field).unwrap_or_else(|| format!("The {kind} store `{name}`."));
+    let about = documentation(&one.field.attrs).unwrap_or_else(|| format!("The {kind} store `{name}`."));
     let mut variants: Vec<Ident> = Vec::new();
     let mut older = Vec::new();
     if let Some(Setting::Object(versions)) = said.take("acceptedVersions") {

@@ -10,19 +10,40 @@ pub struct Binding {
     /// Its bucket.
     pub bucket: String,
     /// The versions of values without one, which were there when the bucket was adopted; none if it was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "unstampedVersion", skip_serializing_if = "Option::is_none")]
     pub unstamped: Option<Unstamped>,
 }
 
 /// The versions of values that carry none: those that their keyspaces had when the bucket was adopted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", from = "Recorded")]
 pub struct Unstamped {
     /// The version of the resource, and of all its keyspaces that are not named below.
     pub version: String,
     /// The versions of keyspaces that had one of their own, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub keyspaces: BTreeMap<String, String>,
+}
+
+/// How records have it, and how they once had it: one version for all keyspaces, in a field `unstampedVersion`.
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum Recorded {
+    Once(String),
+    Now {
+        version: String,
+        #[serde(default)]
+        keyspaces: BTreeMap<String, String>,
+    },
+}
+
+impl From<Recorded> for Unstamped {
+    fn from(recorded: Recorded) -> Self {
+        match recorded {
+            Recorded::Once(version) => Self::all(version),
+            Recorded::Now { version, keyspaces } => Self { version, keyspaces },
+        }
+    }
 }
 
 impl Unstamped {

@@ -19,7 +19,7 @@ pub(crate) struct Guard {
 #[derive(Debug)]
 pub(crate) enum Rule {
     /// What keeps the contract in force and those that are about to be, as far as there are any.
-    Checked { in_force: Option<Arc<CompiledResource>>, claims: Vec<Claimed>, unstamped: Option<Unstamped> },
+    Checked { in_force: Option<Arc<CompiledResource>>, claims: Vec<Upcoming>, unstamped: Option<Unstamped> },
     /// Nothing: it was set aside.
     SetAside,
     /// Nothing, since nobody can say what: a record about it is damaged.
@@ -28,21 +28,21 @@ pub(crate) enum Rule {
 
 /// A contract that is about to be in force.
 #[derive(Debug)]
-pub(crate) struct Claimed {
+pub(crate) struct Upcoming {
     /// None if the contract no longer has the resource.
     pub(crate) resource: Option<Arc<CompiledResource>>,
     /// Until when it holds; none if it was accepted.
     pub(crate) until: Option<Timestamp>,
 }
 
-impl Claimed {
+impl Upcoming {
     fn holds(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }
 }
 
 /// What writes have to keep now.
-struct Asked<'g> {
+struct Demands<'g> {
     /// Asks for a version and a time to live, too.
     in_force: Option<&'g CompiledResource>,
     /// Only look at what is written.
@@ -90,7 +90,7 @@ impl Guard {
         let Rule::Checked { unstamped, .. } = &self.rule else {
             return Err(self.refuse("written to"));
         };
-        let Asked { in_force, claims } = self.asked(now);
+        let Demands { in_force, claims } = self.demands(now);
         let in_force = in_force.filter(|resource| checked != Some(resource.digest()));
         if in_force.is_none() && claims.is_empty() {
             return Ok(batch);
@@ -109,7 +109,7 @@ impl Guard {
 
     /// Stamps what has no version yet, checking nothing: for writes past the guard, so that readers know what they find.
     pub(crate) fn stamp(&self, batch: Batch, now: Timestamp) -> Batch {
-        let Some(resource) = self.asked(now).in_force else { return batch };
+        let Some(resource) = self.demands(now).in_force else { return batch };
         let mut operations = batch.into_operations();
         for operation in &mut operations {
             let is_put = matches!(operation.action, Action::Put { .. });
@@ -125,16 +125,16 @@ impl Guard {
 
     /// What writes have to keep now. In a bucket in which nothing is in force yet, the contract that was accepted for it
     /// counts as if it were: whoever reads once it is will find what is written before.
-    fn asked(&self, now: Timestamp) -> Asked<'_> {
+    fn demands(&self, now: Timestamp) -> Demands<'_> {
         let Rule::Checked { in_force, claims, .. } = &self.rule else {
-            return Asked { in_force: None, claims: Vec::new() };
+            return Demands { in_force: None, claims: Vec::new() };
         };
         let held = claims.iter().filter(|claim| claim.holds(now));
         let (accepted, planned): (Vec<_>, Vec<_>) = held.partition(|claim| claim.until.is_none());
         let mut accepted = accepted.into_iter().filter_map(|claim| claim.resource.as_deref());
         let in_force = in_force.as_deref().or_else(|| accepted.next());
         let planned = planned.into_iter().filter_map(|claim| claim.resource.as_deref());
-        Asked { in_force, claims: accepted.chain(planned).collect() }
+        Demands { in_force, claims: accepted.chain(planned).collect() }
     }
 
     /// What the contract in force asks for: a fitting key and value, a version, and no longer life than its keyspace

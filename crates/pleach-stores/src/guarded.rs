@@ -77,8 +77,8 @@ impl Way {
     fn leads_to_state(&self, deed: Deed) -> bool {
         match self {
             Self::Common | Self::Glass(_) => false,
-            Self::State => deed == Deed::Write,
-            Self::Copies => matches!(deed, Deed::Write | Deed::Update),
+            Self::State => matches!(deed, Deed::Write | Deed::Create),
+            Self::Copies => deed != Deed::Delete,
         }
     }
 }
@@ -223,8 +223,9 @@ impl Engine for Guarded {
     ) -> Result<BucketInfo, EngineError> {
         let guards = self.shared.guards().await?;
         let inner = &self.shared.inner;
-        // Whoever asks for what is there finds it; what a contract or the authority has still to make is not made by others.
-        let is_kept = guards.by_bucket.contains_key(bucket) || bucket == self.shared.system.bucket();
+        // Whoever asks for what is there finds it; what a contract or the store itself has still to make is not made by
+        // others.
+        let is_kept = guards.by_bucket.contains_key(bucket) || is_reserved(bucket);
         if is_kept && inner.bucket(bucket).await.is_err() {
             self.manage(&guards, bucket, Deed::Create).await?;
         }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use pleach_contract::{Contract, Problems, Validators};
 use pleach_engine::{BucketName, Clock, Engine, EngineError, Entry, ErrorKind, Key, Revision};
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex, oneshot};
 
 use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
-use crate::guard::{Claimed, Guard, Rule};
+use crate::guard::{Guard, Rule, Upcoming};
 use crate::record::{Claim, Owner, OwnerState};
 use crate::system::{System, parsed};
 
@@ -28,13 +29,17 @@ pub(crate) struct Shared {
     pub(crate) inner: Arc<dyn Engine>,
     /// None until someone writes.
     slot: RwLock<Option<Slot>>,
-    loading: Mutex<()>,
+    /// Held by whoever changes the slot: guards that are no longer in it, as long as someone may still write by them.
+    retired: Mutex<Vec<Unused>>,
 }
 
-/// The guards there are, and a word when nobody uses them any more.
+/// A word when nobody uses some guards any more.
+type Unused = oneshot::Receiver<()>;
+
+/// The guards there are.
 struct Slot {
     guards: Arc<Guards>,
-    unused: oneshot::Receiver<()>,
+    unused: Unused,
 }
 
 /// The guards as they were at one time. Whoever writes holds on to them until the write is done: so one who changes
@@ -58,7 +63,7 @@ impl Shared {
             acts: Mutex::new(()),
             inner,
             slot: RwLock::new(None),
-            loading: Mutex::new(()),
+            retired: Mutex::default(),
         }
     }
 
@@ -73,7 +78,7 @@ impl Shared {
 
     /// The guards, looked at again.
     async fn renewed(&self) -> Result<Arc<Guards>, EngineError> {
-        let _one_at_a_time = self.loading.lock().await;
+        let mut retired = self.retired.lock().await;
         if let Some(guards) = self.current() {
             return Ok(guards);
         }
@@ -82,15 +87,15 @@ impl Shared {
             guards.seen.store(self.milliseconds(), Ordering::Relaxed);
             return Ok(guards);
         }
-        self.load(Vec::new()).await
+        self.load(Vec::new(), &mut retired).await
     }
 
     /// Forgets the guards, so that whoever writes next reads them anew: after an act that changed them and did not come to
     /// its end.
     pub(crate) async fn forget(&self) {
         // Whoever is reading them right now may have read what is over by now.
-        let _one_at_a_time = self.loading.lock().await;
-        *self.slot.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut retired = self.retired.lock().await;
+        self.exchange(None, &mut retired);
     }
 
     /// Reads all guards anew, and returns when no write that was judged by the old ones is under way.
@@ -113,19 +118,33 @@ impl Shared {
     }
 
     async fn replace(&self, ahead: Vec<(BucketName, Guard)>) -> Result<(), EngineError> {
-        let _one_at_a_time = self.loading.lock().await;
-        let old = self.slot.write().unwrap_or_else(PoisonError::into_inner).take();
-        // Whoever writes meanwhile waits for `loading` and then takes the new ones.
-        let loaded = self.load(ahead).await;
-        if let Some(Slot { guards, unused }) = old {
-            drop(guards);
-            // The only way it ends is that the sender is gone, with the last who used the old guards.
+        let mut retired = self.retired.lock().await;
+        // Whoever writes meanwhile waits for `retired` and then takes the new ones.
+        self.exchange(None, &mut retired);
+        let loaded = self.load(ahead, &mut retired).await;
+        // Each stays in the list until it has ended: if this one is given up, the next waits for the rest.
+        while let Some(unused) = retired.last_mut() {
+            // The only way it ends is that the sender is gone, with the last who used the guards.
             let _ = unused.await;
+            retired.pop();
         }
         loaded.map(drop)
     }
 
-    async fn load(&self, ahead: Vec<(BucketName, Guard)>) -> Result<Arc<Guards>, EngineError> {
+    /// Puts others in the place of the guards there are. Those are remembered for as long as someone uses them.
+    fn exchange(&self, slot: Option<Slot>, retired: &mut Vec<Unused>) {
+        let mut place = self.slot.write().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut *place, slot);
+        drop(place);
+        retired.extend(old.map(|Slot { unused, guards: _ }| unused));
+        retired.retain_mut(|unused| unused.try_recv() == Err(TryRecvError::Empty));
+    }
+
+    async fn load(
+        &self,
+        ahead: Vec<(BucketName, Guard)>,
+        retired: &mut Vec<Unused>,
+    ) -> Result<Arc<Guards>, EngineError> {
         let revision = self.system.revision().await?;
         let mut by_bucket = HashMap::new();
         if revision.is_some() {
@@ -142,7 +161,7 @@ impl Shared {
         let seen = AtomicU64::new(self.milliseconds());
         let guards = Arc::new(Guards { by_bucket, revision, seen, _used: used });
         let slot = Slot { guards: Arc::clone(&guards), unused };
-        *self.slot.write().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+        self.exchange(Some(slot), retired);
         Ok(guards)
     }
 
@@ -191,7 +210,7 @@ impl Shared {
         owner: &Owner,
         claim: &Claim,
         contract: Option<&Contract>,
-    ) -> Result<Option<Claimed>, AuthorityError> {
+    ) -> Result<Option<Upcoming>, AuthorityError> {
         let resource = match contract {
             Some(contract) => self.compiled(contract, &owner.alias)?,
             None => match self.system.planned(&owner.lineage, &claim.plan).await {
@@ -202,7 +221,7 @@ impl Shared {
                 Err(error) => return Err(error),
             },
         };
-        Ok(Some(Claimed { resource, until: claim.until }))
+        Ok(Some(Upcoming { resource, until: claim.until }))
     }
 
     pub(crate) fn compiled(

@@ -15,6 +15,7 @@ mod binding;
 mod claims;
 mod compiled;
 mod contracts;
+mod depths;
 mod envelope;
 mod error;
 mod glass;

@@ -190,6 +190,7 @@ pub enum Step {
         /// What its configuration becomes.
         config: BucketConfig,
         /// The versions that the values in it have from then on.
+        #[serde(alias = "unstampedVersion")]
         unstamped: Unstamped,
     },
     /// Takes a bucket back that was set aside when its alias was removed, with what is in it.

@@ -130,16 +130,34 @@ impl Contracts {
             let Some(kept) = kept.filter(|kept| kept.value.lineage == plan.lineage) else {
                 return Err(self.moved(&plan.lineage, "a bucket of it has no record any more"));
             };
-            let owner = bound(step, kept.value.clone(), &plan.target, now);
-            if !matches!(step, Step::SetAside { .. }) {
+            let owner = kept.value.clone();
+            let owner = if let Step::SetAside { .. } = step {
+                self.left(owner, now).await?
+            } else {
                 let (bucket, unstamped) = (step.bucket().to_owned(), owner.unstamped.clone());
                 bindings.insert(step.alias().to_owned(), Binding { bucket, unstamped });
-            }
+                let digest = Some(plan.target.clone());
+                Owner { digest, claim: None, state: OwnerState::Owned, ..owner }
+            };
             batch.push(system.put_owner(step.bucket(), &owner, unchanged(Some(&kept)))?);
         }
         let current = Authority { status: Materialised::Current, bindings, ..authority.value.clone() };
         batch.push(system.put_authority(&current, unchanged(Some(authority)))?);
         system.commit(batch).await.map_err(|error| AuthorityError::of_commit(error, &plan.lineage))
+    }
+
+    /// The record of a bucket whose alias is gone. It keeps the contract that was in force in it; in one that only a failed
+    /// plan has made, that is what was accepted for it.
+    async fn left(&self, owner: Owner, now: Timestamp) -> Result<Owner, AuthorityError> {
+        let digest = match (&owner.digest, owner.accepted()) {
+            (None, Some(plan)) => {
+                let accepted = self.shared.system.planned(&owner.lineage, plan).await?.value;
+                Some(accepted.digest().to_string())
+            }
+            (digest, _) => digest.clone(),
+        };
+        let state = OwnerState::SetAside { since: now, until: now.saturating_add(GRACE) };
+        Ok(Owner { digest, claim: None, state, ..owner })
     }
 
     pub(crate) async fn restore_bucket(
@@ -206,16 +224,5 @@ impl Contracts {
         let noted = system.owner(bucket).await?;
         let delete = system.delete_owner(bucket, unchanged(noted.as_ref()))?;
         system.commit(delete.into()).await.map_err(failed)
-    }
-}
-
-/// The record of a bucket once the contract is in force.
-fn bound(step: &Step, owner: Owner, target: &str, now: Timestamp) -> Owner {
-    match step {
-        Step::SetAside { .. } => {
-            let state = OwnerState::SetAside { since: now, until: now.saturating_add(GRACE) };
-            Owner { claim: None, state, ..owner }
-        }
-        _ => Owner { digest: Some(target.to_owned()), claim: None, state: OwnerState::Owned, ..owner },
     }
 }

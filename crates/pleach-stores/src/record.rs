@@ -85,7 +85,7 @@ pub struct Owner {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
     /// The versions that values without one have; none if it was not adopted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "unstampedVersion", skip_serializing_if = "Option::is_none")]
     pub unstamped: Option<Unstamped>,
 }
 
@@ -104,7 +104,7 @@ impl Owner {
 
     /// Whether it is only what is left of a claim that holds no more: the bucket was never made or adopted.
     pub(crate) fn is_stale(&self, now: Timestamp) -> bool {
-        self.digest.is_none() && self.claims(now).is_empty()
+        self.state == OwnerState::Owned && self.digest.is_none() && self.claims(now).is_empty()
     }
 
     /// What is left of it without its newest claim; nothing, if that was all there was to it.

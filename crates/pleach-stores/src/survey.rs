@@ -1,19 +1,16 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-use futures_util::StreamExt;
 use pleach_contract::KvResource;
 use pleach_contract::evolution::{Question, Subject, Verdict};
-use pleach_engine::{
-    BucketName, Engine, EngineError, Entry, Key, Revision, ScanQuery, Selection, Timestamp, WatchEvent,
-    WatchQuery, WatchStart,
-};
+use pleach_engine::{BucketName, Engine, EngineError, Entry, Key, Revision, ScanQuery, Selection, Timestamp};
 
 use crate::binding::Unstamped;
 use crate::compiled::CompiledResource;
+use crate::depths::{Depths, KEYS_COUNTED_MAX};
 use crate::error::AuthorityError;
 use crate::plan::{Answer, PlanFinding, SAMPLES_MAX, Scanned};
 use crate::subject::Looked;
@@ -22,7 +19,7 @@ use crate::subject::Looked;
 const PAGE_ENTRIES: usize = 1000;
 
 /// After how many entries others get their turn: well within half a millisecond.
-const TURN_ENTRIES: usize = 64;
+pub(crate) const TURN_ENTRIES: usize = 64;
 
 /// How far a scan has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,9 +117,9 @@ impl Survey<'_> {
         for part in &mut self.parts {
             part.scanned.bucket = self.bucket.to_string();
         }
-        let depths = match self.parts.iter().any(Part::asks_for_depths) {
-            true => depths(engine, &self.bucket, watchers).await?,
-            false => HashMap::new(),
+        let depths = match self.parts.iter().filter_map(Part::depth_asked).min() {
+            Some(kept) => Depths::count(engine, &self.bucket, kept, KEYS_COUNTED_MAX, watchers).await?,
+            None => Depths::default(),
         };
         let selection = self.selection.clone();
         let mut query = ScanQuery { selection, limit: PAGE_ENTRIES, ..ScanQuery::default() };
@@ -139,7 +136,8 @@ impl Survey<'_> {
                 let name = (self.part_of)(&entry.key);
                 let part = self.parts.iter_mut().find(|part| name.is_none_or(|name| part.name == name));
                 if let Some(part) = part {
-                    part.look(entry, depths.get(&entry.key).copied().unwrap_or_default(), self.since, now);
+                    let records = depths.of(engine, &self.bucket, &entry.key).await?;
+                    part.look(entry, records, self.since, now);
                 }
             }
             for part in &mut self.parts {
@@ -155,8 +153,13 @@ impl Survey<'_> {
 }
 
 impl Part<'_> {
-    fn asks_for_depths(&self) -> bool {
-        self.asked.iter().any(|asked| matches!(asked.question, Question::Deeper { .. }))
+    /// The fewest records of a key that someone asks whether it has more.
+    fn depth_asked(&self) -> Option<u64> {
+        let depth = |asked: &Asked| match asked.question {
+            Question::Deeper { history } => Some(history),
+            _ => None,
+        };
+        self.asked.iter().filter_map(depth).min()
     }
 
     fn look(&mut self, entry: &Entry, records: u64, since: Revision, now: Timestamp) {
@@ -170,32 +173,6 @@ impl Part<'_> {
         looked.records = records;
         ask(&mut self.asked, &looked, self.resource, now);
     }
-}
-
-/// How many records every key has, in one reading of them all: to ask for each key alone takes far longer, and on a
-/// server a round trip each.
-async fn depths(
-    engine: &dyn Engine,
-    bucket: &BucketName,
-    watchers: &Watchers,
-) -> Result<HashMap<Key, u64>, AuthorityError> {
-    let query = WatchQuery { start: WatchStart::History, ..WatchQuery::default() };
-    let mut records = match engine.watch(bucket, query).await {
-        Err(EngineError::BucketNotFound { .. }) => return Ok(HashMap::new()),
-        watch => watch?,
-    };
-    let mut depths: HashMap<Key, u64> = HashMap::new();
-    for index in 0.. {
-        if index % TURN_ENTRIES == 0 {
-            watchers.may_go_on()?;
-            take_turns().await;
-        }
-        match records.next().await.transpose()? {
-            Some(WatchEvent::Change(change)) => *depths.entry(change.entry.key).or_default() += 1,
-            Some(WatchEvent::InitialDone { .. }) | None => break,
-        }
-    }
-    Ok(depths)
 }
 
 /// Asks an entry everything, and notes what stands against what.
@@ -233,7 +210,7 @@ fn note(asked: &mut Asked, looked: &Looked<'_>, against: crate::subject::Against
 }
 
 impl Watchers {
-    fn may_go_on(&self) -> Result<(), AuthorityError> {
+    pub(crate) fn may_go_on(&self) -> Result<(), AuthorityError> {
         match &self.cancel {
             Some(cancel) if cancel.load(Ordering::Relaxed) => Err(AuthorityError::Cancelled),
             _ => Ok(()),
@@ -248,7 +225,7 @@ impl Watchers {
 }
 
 /// Lets others on this thread go on, whatever runtime there is.
-async fn take_turns() {
+pub(crate) async fn take_turns() {
     let mut had_theirs = false;
     poll_fn(|context| {
         if had_theirs {

@@ -192,12 +192,18 @@ impl System {
                 "bucket" => parsed::<Owner>(&entry).map(drop),
                 "plan" => parsed::<PlanRecord>(&entry).map(drop),
                 "glass" => parsed::<GlassAct>(&entry).map(drop),
-                "decision" => parsed::<Decision>(&entry).map(|kept| {
+                "decision" => parsed::<Decision>(&entry).and_then(|kept| {
                     let lineage = rest.rsplit_once('.').map_or(rest, |(lineage, _)| lineage);
-                    accepted.insert(format!("contract.{lineage}.{}", kept.value.digest));
+                    let digest = kept.value.digest;
+                    let contract = system_key(&["contract", lineage, &digest]).map_err(|error| {
+                        let what = format!("there can be no contract with the digest `{digest}`: {error}");
+                        Damage { key: entry.key.clone(), revision: entry.revision, what }
+                    })?;
+                    accepted.insert(contract);
+                    Ok(())
                 }),
                 "contract" => {
-                    contracts.insert(entry.key.to_string());
+                    contracts.insert(entry.key.clone());
                     let digest = rest.rsplit_once('.').map_or(rest, |(_, digest)| digest);
                     parsed::<serde_json::Value>(&entry).and_then(|kept| {
                         match contract_of(&kept.value, digest) {
@@ -213,9 +219,7 @@ impl System {
             };
             damages.extend(read.err());
         }
-        for lost in accepted.difference(&contracts) {
-            damages.push(missing(Key::parse(lost)?));
-        }
+        damages.extend(accepted.difference(&contracts).cloned().map(missing));
         Ok(damages)
     }
 

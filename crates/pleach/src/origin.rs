@@ -82,9 +82,7 @@ impl Source {
             }
         }
     }
-}
 
-impl Source {
     /// What adds its headers to whatever a service writes; none if there are none to add.
     pub(crate) fn mark(&self) -> Option<Mark> {
         if let Self::Fixed(headers) = self

@@ -210,9 +210,10 @@ impl Resource {
         self.keyspace(index).granted(before, self.now())
     }
 
-    /// When a value with this expiry that was committed at `time` is gone.
+    /// When a value with this expiry that was committed at `time` is gone: no later than the bucket grants.
     pub(super) fn moment(&self, expiry: Expiry, time: Timestamp) -> Option<Timestamp> {
-        expiry.moment(time).or_else(|| self.ttl.map(|ttl| time.saturating_add(ttl)))
+        let by_bucket = self.ttl.map(|ttl| time.saturating_add(ttl));
+        [expiry.moment(time), by_bucket].into_iter().flatten().min()
     }
 
     pub(super) async fn commit(&self, batch: Batch) -> Result<Committed, KvWriteError> {

@@ -9,7 +9,7 @@ use pleach_stores::{
 use serde_json::json;
 
 use crate::Given;
-use crate::given::{contract, name, note, notes, notes_with, refusal};
+use crate::given::{contract, lineage, name, note, notes, notes_with, refusal};
 
 async fn adopt(given: &Given, contract: &Contract, bucket: &str) -> Result<Plan, AuthorityError> {
     let adopt = [("notes".to_owned(), name(bucket))].into();
@@ -43,6 +43,40 @@ pub(crate) async fn an_adopted_bucket_keeps_its_values(given: Given) {
     let other = json!({"type": "object", "required": ["other"]});
     let plan = given.plan(&contract(json!({"Note": note(), "Other": other}), json!({"notes": new}))).await;
     assert_eq!(plan.verdict(), Verdict::Safe, "{:#?}", plan.findings);
+}
+
+/// Records once had one text where there is now a version for each keyspace.
+pub(crate) async fn what_was_adopted_long_ago_is_still_read(mut given: Given) {
+    old_bucket(&given, BucketConfig::default()).await;
+    let plan = adopt(&given, &notes(note()), "old").await.unwrap();
+    let digest = given.apply(&plan).await.unwrap().digest;
+    let authority = format!(
+        r#"{{"lineage":"acme.notes@v1","service":"notes","version":1,"digest":"{digest}","status":{{"is":"current"}},"bindings":{{"notes":{{"bucket":"old","unstampedVersion":"v0"}}}}}}"#
+    );
+    let owner = format!(
+        r#"{{"lineage":"acme.notes@v1","alias":"notes","digest":"{digest}","state":{{"is":"owned"}},"adopted":true,"unstampedVersion":"v0"}}"#
+    );
+    given.plant(SYSTEM_BUCKET, "authority.acme/notes=v1", &authority).await;
+    given.plant(SYSTEM_BUCKET, "bucket.old", &owner).await;
+    given.restart();
+    assert_eq!(given.contracts.damages().await.unwrap(), []);
+    let of_old = Some(Unstamped::all("v0"));
+    let status = given.contracts.status(&lineage()).await.unwrap().unwrap();
+    assert_eq!(status.authority.bindings["notes"].unstamped, of_old);
+    assert_eq!(status.buckets["old"].unstamped, of_old);
+    given.put("old", "n9", r#"{"text": "new"}"#).await.unwrap();
+    let mut step = serde_json::to_value(&plan.steps[0]).unwrap();
+    let fields = step.as_object_mut().unwrap();
+    fields.remove("unstamped").unwrap();
+    fields.insert("unstampedVersion".to_owned(), json!("v1"));
+    assert_eq!(serde_json::from_value::<Step>(step).unwrap(), plan.steps[0]);
+    // What is written from then on is as everything else.
+    given.insist(&notes_with(note(), json!({"history": 2}))).await;
+    for key in ["authority.acme/notes=v1", "bucket.old"] {
+        let record = given.get(SYSTEM_BUCKET, key).await.unwrap().value;
+        let record = String::from_utf8(record.to_vec()).unwrap();
+        assert!(record.contains(r#""unstamped":{"version":"v0"}"#), "{record}");
+    }
 }
 
 pub(crate) async fn values_that_do_not_fit_are_found(given: Given) {

@@ -7,11 +7,14 @@ use pleach_contract::Contract;
 use pleach_engine::{Clock, Engine};
 use pleach_stores::{
     ApplyOptions, AuthorityError, Contracts, Envelope, Guarded, Materialised, PlanOptions, Read, Service,
+    Step,
 };
 use serde_json::{Value, json};
 
 use crate::Given;
-use crate::given::{NOTES, contract, interrupted, lineage, name, note, notes, refusal, short_note};
+use crate::given::{
+    NOTES, contract, contract_of, interrupted, lineage, name, note, notes, refusal, short_note,
+};
 use crate::watched::Failing;
 
 /// Notes, and brief ones that live for a minute.
@@ -143,6 +146,27 @@ pub(crate) async fn the_guards_of_what_was_accepted_do_not_run_out(given: Given)
     given.clock.advance(Duration::from_secs(2 * 60 * 60));
     refusal(given.put("svc_notes_mails", "one", r#"{"text": "much too long"}"#).await);
     given.put("svc_notes_mails", "one", r#"{"text": "tiny"}"#).await.unwrap();
+}
+
+/// A bucket that only a failed plan has made is set aside as any other, with what was accepted for it.
+pub(crate) async fn what_a_failed_plan_made_is_set_aside_with_its_contract(mut given: Given) {
+    failed(&given).await;
+    recreate(&given).await;
+    given.put("svc_notes_mails", "one", r#"{"text": "tiny"}"#).await.unwrap();
+    given.insist(&notes(note())).await;
+    given.restart();
+    refusal(given.put("svc_notes_mails", "one", r#"{"text": "tiny"}"#).await);
+    let resource = json!({"purpose": "Mails", "schema": {"schema": "Note"}});
+    let other = contract_of("acme.other@v1", json!({"Note": note()}), json!({"mails": resource}));
+    let adopt = [("mails".to_owned(), name("svc_notes_mails"))].into();
+    let error =
+        given.contracts.plan(&other, PlanOptions { adopt, ..PlanOptions::default() }).await.unwrap_err();
+    assert!(matches!(error, AuthorityError::Taken { .. }), "{error:?}");
+    let back = given.plan(&with_mails(short_note())).await;
+    assert!(back.steps.iter().any(|step| matches!(step, Step::TakeBack { .. })), "{:?}", back.steps);
+    given.contracts.restore(&lineage(), "mails").await.unwrap();
+    refusal(given.put("svc_notes_mails", "two", r#"{"text": "much too long"}"#).await);
+    given.put("svc_notes_mails", "two", r#"{"text": "tiny"}"#).await.unwrap();
 }
 
 /// A new plan is the way out of one that failed. Wherever it is interrupted before it is accepted, the failed one stands

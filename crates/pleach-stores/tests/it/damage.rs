@@ -159,6 +159,24 @@ pub(crate) async fn every_damage_is_told(given: Given) {
     assert!(lost.what.contains("missing"), "{lost:?}");
 }
 
+/// A decision that names no contract is one damage among others.
+pub(crate) async fn a_decision_that_leads_nowhere_is_damaged(given: Given) {
+    given.accept(&notes(note())).await;
+    let mut wanted = Vec::new();
+    for (version, digest) in [(2, ""), (3, "a b")] {
+        let decision = serde_json::json!({
+            "version": version, "digest": digest, "plan": "p", "who": "ann", "time": "2026-01-01T12:00:00Z",
+        });
+        let key = format!("decision.{TOKEN}.{version:010}");
+        let revision = given.plant(SYSTEM_BUCKET, &key, &decision.to_string()).await;
+        wanted.push((key, revision));
+    }
+    let damages = given.contracts.damages().await.unwrap();
+    let found = damages.iter().map(|damage| (damage.key.to_string(), damage.revision));
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
+    assert!(damages.iter().all(|damage| damage.what.contains("digest")), "{damages:?}");
+}
+
 /// JSON that can be read and means nothing stops writes to its bucket, and to no other.
 pub(crate) async fn a_record_that_says_what_cannot_be_is_damaged(mut given: Given) {
     given.accept(&notes(note())).await;

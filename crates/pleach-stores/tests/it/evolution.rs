@@ -227,6 +227,18 @@ pub(crate) async fn shorter_lives_and_histories_are_counted(given: Given) {
 }
 
 /// To ask every key for its history would take a call each.
+/// An engine that has no room for all records at once is asked for those of each key.
+pub(crate) async fn histories_that_are_too_much_at_once_are_read_singly(given: Given) {
+    given.below.cramp();
+    given.accept(&notes_with(note(), json!({"history": 5}))).await;
+    for key in ["flat", "deep", "deep", "deep"] {
+        given.put(NOTES, key, r#"{"text": "tiny"}"#).await.unwrap();
+    }
+    let plan = given.plan(&notes_with(note(), json!({"history": 2}))).await;
+    let deeper = plan.dangers().find_map(|danger| danger.answer.as_ref()).unwrap();
+    assert_eq!((deeper.count, deeper.of), (1, 2));
+}
+
 pub(crate) async fn histories_are_read_in_one_go(given: Given) {
     given.accept(&notes_with(note(), json!({"history": 5}))).await;
     for number in 0..50 {

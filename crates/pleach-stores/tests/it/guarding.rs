@@ -182,7 +182,7 @@ fn guards_of_another_process_are_noticed_within_a_second() {
 
 pub(crate) async fn what_the_store_keeps_itself_is_not_touched_by_hand(given: Given) {
     for bucket in [STATE_BUCKET, STATE_LOG_BUCKET] {
-        given.engine.create_bucket(&name(bucket), Default::default()).await.unwrap();
+        given.engine.for_state().create_bucket(&name(bucket), Default::default()).await.unwrap();
         let key = Key::parse("u.x.y.z").unwrap();
         let refused = |error: EngineError| {
             assert!(matches!(error, EngineError::StoreOwned { .. }), "{error:?}");
@@ -211,6 +211,7 @@ pub(crate) async fn what_the_store_keeps_itself_is_not_touched_by_hand(given: Gi
         let copies = given.engine.for_copies();
         assert!(commit(&copies, put()).await.is_none());
         copies.update_bucket(&name(bucket), Default::default()).await.unwrap();
+        copies.compact_key(&name(bucket), &key, 1.try_into().unwrap()).await.unwrap();
         refused(copies.delete_bucket(&name(bucket)).await.unwrap_err());
         // In an emergency, on record.
         let before = given.contracts.broken_glass().await.unwrap().len();
@@ -222,6 +223,24 @@ pub(crate) async fn what_the_store_keeps_itself_is_not_touched_by_hand(given: Gi
             acts.iter().map(|act| (act.bucket.as_str(), act.act.as_str(), act.count)).collect();
         assert_eq!(acts, [(bucket, "written to", 1), (bucket, "deleted", 0)]);
     }
+}
+
+/// Whoever made them would say how long their values live.
+pub(crate) async fn what_the_store_keeps_itself_is_not_made_by_hand(given: Given) {
+    let config = || BucketConfig { ttl: Some(Duration::from_secs(1)), ..BucketConfig::default() };
+    for bucket in [STATE_BUCKET, STATE_LOG_BUCKET].map(name) {
+        let error = given.engine.create_bucket(&bucket, config()).await.unwrap_err();
+        assert!(matches!(error, EngineError::StoreOwned { .. }), "{error:?}");
+        assert!(matches!(given.engine.bucket(&bucket).await, Err(EngineError::BucketNotFound { .. })));
+        for engine in [given.engine.for_copies(), given.engine.for_state()] {
+            engine.create_bucket(&bucket, config()).await.unwrap();
+            given.below.delete_bucket(&bucket).await.unwrap();
+        }
+    }
+    let glass = given.engine.break_glass("ann", "a repair").unwrap();
+    glass.create_bucket(&name(STATE_BUCKET), config()).await.unwrap();
+    let acts = given.contracts.broken_glass().await.unwrap();
+    assert_eq!(acts.last().map(|act| act.act.as_str()), Some("created"));
 }
 
 /// No way in leads to the records of the authority.

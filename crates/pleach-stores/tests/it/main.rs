@@ -61,6 +61,7 @@ on_both_engines! {
         a_keyspace_has_its_own_time_to_live
         no_value_outlives_the_time_to_live_of_its_keyspace
         what_the_store_keeps_itself_is_not_touched_by_hand
+        what_the_store_keeps_itself_is_not_made_by_hand
         guards_are_there_after_a_restart;
     planning:
         a_plan_changes_nothing_for_writers
@@ -94,6 +95,7 @@ on_both_engines! {
         values_of_accepted_versions_stay_readable
         shorter_lives_and_histories_are_counted
         histories_are_read_in_one_go
+        histories_that_are_too_much_at_once_are_read_singly
         keyspaces_that_are_declared_later_are_looked_at
         a_unique_index_compares_values_and_not_texts
         stored_values_that_are_no_json_are_counted;
@@ -103,6 +105,7 @@ on_both_engines! {
         another_owner_or_retention_is_dangerous
         what_cannot_be_adopted_is_refused
         the_version_of_unstamped_values_is_that_of_their_keyspace
+        what_was_adopted_long_ago_is_still_read
         an_adopted_bucket_is_given_back;
     aside:
         a_removed_alias_is_set_aside_and_restored
@@ -118,6 +121,7 @@ on_both_engines! {
         writes_to_a_bucket_that_is_not_yet_adopted_are_not_stamped
         a_rejection_is_whole_or_not_at_all
         the_guards_of_what_was_accepted_do_not_run_out
+        what_a_failed_plan_made_is_set_aside_with_its_contract
         a_plan_that_follows_a_failed_one_takes_nothing_from_it
         an_apply_first_ends_what_was_interrupted_before_it
         whoever_is_overtaken_is_told;
@@ -132,6 +136,7 @@ on_both_engines! {
         a_damaged_contract_is_named
         a_damaged_plan_is_named
         every_damage_is_told
+        a_decision_that_leads_nowhere_is_damaged
         a_record_that_says_what_cannot_be_is_damaged;
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
@@ -139,5 +144,6 @@ on_both_engines! {
     racing:
         no_violator_slips_in_behind_an_apply
         an_apply_waits_for_writes_that_are_under_way
+        an_apply_waits_for_writes_that_are_older_than_a_sweep
         an_apply_without_its_guards_is_not_accepted;
 }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
 use pleach_engine::{Clock, Engine, Key, Operation, ScanQuery};
-use pleach_stores::{ApplyOptions, AuthorityError, Contracts, Guarded};
+use pleach_stores::{ApplyOptions, AuthorityError, Contracts, GUARD_AGE_MAX, Guarded, Plan, PlanOptions};
+use serde_json::json;
 
 use crate::Given;
-use crate::given::{NOTES, lineage, name, note, notes, short_note};
+use crate::given::{NOTES, contract_of, lineage, name, note, notes, short_note};
 
 /// Whatever is written while a contract comes into force: once it has, nothing is there that it refuses.
 pub(crate) async fn no_violator_slips_in_behind_an_apply(given: Given) {
@@ -59,6 +61,43 @@ pub(crate) async fn no_violator_slips_in_behind_an_apply(given: Given) {
 
 /// A write that was judged by the old guards and is still under way is waited for, and then seen.
 pub(crate) async fn an_apply_waits_for_writes_that_are_under_way(given: Given) {
+    check_waits(&given, |_| {}).await;
+}
+
+/// A sweep forgets the guards, and not who still writes by them.
+pub(crate) async fn an_apply_waits_for_writes_that_are_older_than_a_sweep(given: Given) {
+    check_waits(&given, |_| drop(pollster::block_on(given.contracts.sweep()).unwrap())).await;
+}
+
+/// Where others write to the store as well, guards are read again now and then, and take the place of those before.
+#[test]
+fn an_apply_waits_for_writes_by_guards_that_grew_old() {
+    let given = Given::able(|can| can.sole_writer = false);
+    let grow_old = |_: &Plan| {
+        // Someone else has changed what the store knows, though nothing about this bucket.
+        let clock = Arc::clone(&given.clock) as Arc<dyn Clock>;
+        let other = Contracts::of(&Guarded::new(Arc::clone(&given.below) as Arc<dyn Engine>, clock));
+        let contract = contract_of("acme.other@v1", json!({}), json!({}));
+        pollster::block_on(other.plan(&contract, PlanOptions::default())).unwrap();
+        given.clock.advance(GUARD_AGE_MAX * 2);
+        pollster::block_on(given.put(NOTES, "soon", r#"{"text": "tiny"}"#)).unwrap();
+    };
+    pollster::block_on(check_waits(&given, grow_old));
+}
+
+/// Whoever gives up waiting does not wait for those that come after.
+#[test]
+fn an_apply_waits_for_writes_that_another_waited_for_in_vain() {
+    let given = Given::in_memory();
+    let give_up = |plan: &Plan| {
+        let mut apply = Box::pin(given.contracts.apply(plan, ApplyOptions::by("ann")));
+        assert!(apply.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    };
+    pollster::block_on(check_waits(&given, give_up));
+}
+
+/// Holds a write up and lets something happen: an apply waits for the write all the same.
+async fn check_waits(given: &Given, happen: impl FnOnce(&Plan)) {
     given.accept(&notes(note())).await;
     let plan = given.plan(&notes(short_note())).await;
     let gate = given.below.hold_up(&name(NOTES));
@@ -67,6 +106,7 @@ pub(crate) async fn an_apply_waits_for_writes_that_are_under_way(given: Given) {
             pollster::block_on(given.put(NOTES, "late", r#"{"text": "much too long"}"#)).unwrap();
         });
         gate.wait();
+        happen(&plan);
         let applier =
             scope.spawn(|| pollster::block_on(given.contracts.apply(&plan, ApplyOptions::by("ann"))));
         thread::sleep(Duration::from_millis(100));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pleach_engine::{
     Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, Engine, EngineError,
-    Entry, Key, Page, ScanQuery, hand_on,
+    Entry, Key, Page, ScanQuery, WatchQuery, WatchStart, WatchStream, hand_on,
 };
 use tokio::sync::Notify;
 
@@ -28,6 +28,7 @@ pub(crate) struct Watched {
     fails: Mutex<Option<(usize, Failing)>>,
     scans: Mutex<BTreeMap<String, usize>>,
     histories: AtomicUsize,
+    is_cramped: AtomicBool,
     /// What someone else does just before the next scan of a bucket.
     before_scan: Mutex<Option<(BucketName, Act)>>,
     /// What someone else does just before a bucket is created.
@@ -80,6 +81,7 @@ impl Watched {
             fails: Mutex::new(None),
             scans: Mutex::default(),
             histories: AtomicUsize::new(0),
+            is_cramped: AtomicBool::new(false),
             before_scan: Mutex::default(),
             before_create: Mutex::default(),
             gate: Mutex::default(),
@@ -106,6 +108,11 @@ impl Watched {
     /// How many histories were asked for since this was last asked.
     pub(crate) fn histories(&self) -> usize {
         self.histories.swap(0, Ordering::SeqCst)
+    }
+
+    /// From now on it has no room for all records of a bucket at once.
+    pub(crate) fn cramp(&self) {
+        self.is_cramped.store(true, Ordering::SeqCst);
     }
 
     /// Lets someone else do `act` just before the next scan of `bucket` begins.
@@ -171,6 +178,13 @@ impl Engine for Watched {
         self.pass(self.engine.history(bucket, key)).await
     }
 
+    async fn watch(&self, bucket: &BucketName, query: WatchQuery) -> Result<WatchStream, EngineError> {
+        if self.is_cramped.load(Ordering::SeqCst) && matches!(query.start, WatchStart::History) {
+            return Err(EngineError::Unsupported { what: "watches that take so much memory" });
+        }
+        self.pass(self.engine.watch(bucket, query)).await
+    }
+
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
         let act = self.before_scan.lock().unwrap().take_if(|(name, _)| name == bucket);
         if let Some((_, Act(act))) = act {
@@ -182,6 +196,6 @@ impl Engine for Watched {
         self.pass(self.engine.scan(bucket, query)).await
     }
 
-    hand_on!([engine] through pass: update_bucket delete_bucket bucket buckets read count watch compact_key);
+    hand_on!([engine] through pass: update_bucket delete_bucket bucket buckets read count compact_key);
     hand_on!([engine] create_consumer consumers consumer acknowledge reset_consumer delete_consumer close);
 }
