@@ -16,7 +16,7 @@ use crate::plan::{Answer, PlanFinding, SAMPLES_MAX, Scanned};
 use crate::subject::Looked;
 
 /// How many entries are read at a time.
-const PAGE_ENTRIES: usize = 1000;
+const PAGE_ENTRIES: usize = 250;
 
 /// After how many entries others get their turn: well within half a millisecond.
 pub(crate) const TURN_ENTRIES: usize = 64;
@@ -224,8 +224,10 @@ impl Watchers {
     }
 }
 
-/// Lets others on this thread go on, whatever runtime there is.
+/// Lets others on this thread go on, whatever runtime there is, and other threads on this processor: those that commit wake up
+/// often and for a moment, and would wait for a scan that never rests.
 pub(crate) async fn take_turns() {
+    std::thread::yield_now();
     let mut had_theirs = false;
     poll_fn(|context| {
         if had_theirs {

@@ -8,6 +8,7 @@ use pleach::stores::{Applied, ApplyOptions, AuthorityError, Contracts, Plan};
 use serde_json::json;
 
 use super::plan::short;
+use super::source::Source;
 use crate::app::{App, who};
 use crate::exit::Exit;
 use crate::failure::Problem;
@@ -97,5 +98,11 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
     file.take(PLAN_BYTES_MAX)
         .read_to_end(&mut text)
         .map_err(|error| cannot(ErrorKind::Invalid, error.to_string()))?;
-    Ok(serde_json::from_slice(&text).map_err(|error| cannot(ErrorKind::Invalid, error.to_string()))?)
+    let read: Result<Plan, _> = serde_json::from_slice(&text);
+    let name = path.display();
+    if read.is_err() && Source::of(name.to_string(), path, text).parse().is_ok() {
+        let problem = Problem::invalid(format!("{name} is a contract, and a plan is what is applied"));
+        return Err(problem.help(format!("see what it would do: pleach contract plan {name}")).into());
+    }
+    Ok(read.map_err(|error| cannot(ErrorKind::Invalid, error.to_string()))?)
 }
