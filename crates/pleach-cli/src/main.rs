@@ -2,6 +2,7 @@
 
 mod app;
 mod args;
+mod ask;
 mod chart;
 mod commands;
 mod contract;

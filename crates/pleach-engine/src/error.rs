@@ -296,6 +296,8 @@ pub enum EngineError {
     ContractOwned { bucket: BucketName, owner: String, action: &'static str },
     #[error("bucket {bucket} is kept by the store itself and is not to be {action} by hand")]
     StoreOwned { bucket: BucketName, action: &'static str, instead: &'static str },
+    #[error("the key {bucket}/{key} starts with `_kv`: only the store itself writes it")]
+    ReservedKey { bucket: BucketName, key: Key },
     #[error("the record {bucket}/{key} at revision {revision} is damaged: {what}")]
     DamagedRecord { bucket: BucketName, key: Key, revision: Revision, what: String },
     #[error("the store is closed")]
@@ -328,6 +330,7 @@ impl EngineError {
             | Self::NotABucket { .. }
             | Self::BrokenContract { .. }
             | Self::ContractOwned { .. }
+            | Self::ReservedKey { .. }
             | Self::StoreOwned { .. } => ErrorKind::Invalid,
             Self::Compacted { .. } => ErrorKind::Compacted,
             Self::Unsupported { .. } | Self::UnknownFormat { .. } => ErrorKind::Unsupported,
@@ -395,6 +398,7 @@ impl EngineError {
                 "change the contract and see what that does with `pleach contract plan`, or break the glass"
             }
             Self::StoreOwned { instead, .. } => instead,
+            Self::ReservedKey { .. } => "choose a key that does not start with `_kv`",
             Self::DamagedRecord { .. } => {
                 "see all that is damaged with `pleach contract status`, keep a copy of the store, and restore a backup"
             }

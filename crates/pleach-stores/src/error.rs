@@ -145,6 +145,19 @@ pub enum AuthorityError {
         /// The digest.
         digest: String,
     },
+    /// A contract that was accepted and is not in force: its apply is under way, was interrupted or has failed.
+    #[error(
+        "{lineage} with the digest {digest} is accepted, but not in force: {}",
+        in_force.as_ref().map_or_else(|| "no contract is".to_owned(), |digest| format!("{digest} is"))
+    )]
+    NotInForce {
+        /// The lineage.
+        lineage: String,
+        /// The digest of the contract that was asked for.
+        digest: String,
+        /// The digest of the contract in force; none before the first.
+        in_force: Option<String>,
+    },
     /// A contract that was accepted once, and what it writes is accepted no more.
     #[error("what this version of {lineage} writes to `{alias}` is no longer accepted")]
     Outdated {
@@ -219,7 +232,7 @@ impl AuthorityError {
             | Self::Missing { .. } => ErrorKind::Invalid,
             Self::Incapable { .. } => ErrorKind::Unsupported,
             Self::Unfinished { source, .. } => source.kind(),
-            Self::Cancelled => ErrorKind::Unavailable,
+            Self::Cancelled | Self::NotInForce { .. } => ErrorKind::Unavailable,
             Self::Engine(error) => error.kind(),
         }
     }
@@ -245,6 +258,9 @@ impl AuthorityError {
             Self::OtherService { .. } => "leave the service out: its buckets keep their names",
             Self::UnknownLineage { .. } => "plan and apply a contract of it first",
             Self::NotAccepted { .. } => "plan and apply the contract that the program was built with",
+            Self::NotInForce { .. } => {
+                "apply its plan again, which goes on where it was, or wait for who applies it"
+            }
             Self::Outdated { .. } => "build the program with the contract that is in force",
             Self::Schemas { .. } => "read the contract from its document, which says what is wrong and where",
             Self::NotSetAside { .. } => "see its status for the buckets that can be restored",

@@ -96,7 +96,8 @@ impl Guard {
             return Ok(batch);
         }
         let mut operations = batch.into_operations();
-        for operation in &mut operations {
+        // What has a reserved key is no value of the contract: see `Keeper` for who writes it.
+        for operation in operations.iter_mut().filter(|operation| !operation.key.is_reserved()) {
             if let Some(resource) = in_force {
                 self.enforce(resource, operation, now)?;
             }
@@ -111,7 +112,7 @@ impl Guard {
     pub(crate) fn stamp(&self, batch: Batch, now: Timestamp) -> Batch {
         let Some(resource) = self.demands(now).in_force else { return batch };
         let mut operations = batch.into_operations();
-        for operation in &mut operations {
+        for operation in operations.iter_mut().filter(|operation| !operation.key.is_reserved()) {
             let is_put = matches!(operation.action, Action::Put { .. });
             if let Ok(keyspace) = resource.keyspace_of(&operation.key)
                 && is_put

@@ -13,6 +13,7 @@ use crate::error::AuthorityError;
 use crate::glass::Glass;
 use crate::guard::Guard;
 use crate::guards::{Guards, Shared};
+use crate::keeper::Keeper;
 use crate::naming::is_reserved;
 
 /// What to do instead of writing to the system bucket.
@@ -35,6 +36,7 @@ const STATE_INSTEAD: &str =
 pub struct Guarded {
     shared: Arc<Shared>,
     way: Way,
+    keeper: Keeper,
 }
 
 /// The way in that a handle is.
@@ -87,14 +89,14 @@ impl Guarded {
     /// Guards an engine.
     pub fn new(inner: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
         let shared = Shared::new(inner, clock);
-        Self { shared: Arc::new(shared), way: Way::Common }
+        Self { shared: Arc::new(shared), way: Way::Common, keeper: Keeper::Nobody }
     }
 
     /// The same engine for the sessions of users and devices, and for nothing else: it writes to their buckets, which
     /// others do not.
     #[must_use]
     pub fn for_state(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), way: Way::State }
+        Self { way: Way::State, ..self.clone() }
     }
 
     /// The same engine for copies of whole buckets, as a migration or an import makes them: what users and devices have
@@ -106,7 +108,7 @@ impl Guarded {
             Way::Glass(glass) => Way::Glass(Arc::clone(glass)),
             Way::Common | Way::State | Way::Copies => Way::Copies,
         };
-        Self { shared: Arc::clone(&self.shared), way }
+        Self { way, ..self.clone() }
     }
 
     /// The same engine, past the guards: everything but writes to the system bucket is done, and whatever is done to a
@@ -116,7 +118,13 @@ impl Guarded {
     /// [`AuthorityError::Missing`] if it is not said who or why.
     pub fn break_glass(&self, who: &str, why: &str) -> Result<Self, AuthorityError> {
         let way = Way::Glass(Arc::new(Glass::new(who, why)?));
-        Ok(Self { shared: Arc::clone(&self.shared), way })
+        Ok(Self { way, ..self.clone() })
+    }
+
+    /// The same engine for a part of the store itself, which writes reserved keys of its own.
+    #[must_use]
+    pub fn keeping(&self, keeper: Keeper) -> Self {
+        Self { keeper, ..self.clone() }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -131,6 +139,7 @@ impl Guarded {
         batch: Batch,
         checked: Option<&Digest>,
     ) -> Result<Committed, CommitError> {
+        self.keeper.check(bucket, &batch)?;
         // Held until the commit is done: see `Guards`.
         let guards = self.shared.guards().await?;
         if guards.by_bucket.is_empty() && !is_reserved(bucket) {

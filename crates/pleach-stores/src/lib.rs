@@ -22,11 +22,13 @@ mod glass;
 mod guard;
 mod guarded;
 mod guards;
+mod keeper;
 mod kv;
 mod naming;
 mod place;
 mod plan;
 mod planner;
+mod read_back;
 mod reconcile;
 mod record;
 mod service;
@@ -45,6 +47,7 @@ pub use error::AuthorityError;
 pub use glass::GLASS_KEYS_MAX;
 pub use guarded::Guarded;
 pub use guards::GUARD_AGE_MAX;
+pub use keeper::Keeper;
 pub use kv::{
     BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
     KvWatchOptions, KvWriteError, Mark, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,

@@ -7,7 +7,7 @@ use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
     MemoryEngine, Reads, SystemClock, Timestamp,
 };
-use pleach_stores::{BindOptions, Contracts, Guarded, Service};
+use pleach_stores::{BindOptions, Contracts, Guarded, Keeper, Service};
 
 use crate::origin::Source;
 
@@ -266,6 +266,11 @@ impl Store {
     /// What the engine could not finish.
     pub async fn close(&self) -> Result<(), Error> {
         Ok(self.engine.close().await?)
+    }
+
+    /// The same store for a part of the library that keeps records of its own under reserved keys.
+    pub(crate) fn keeping(&self, keeper: Keeper) -> Self {
+        Self { engine: Arc::new(self.engine.keeping(keeper)), ..self.clone() }
     }
 
     pub(crate) fn engine(&self) -> &dyn Engine {

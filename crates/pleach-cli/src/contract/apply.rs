@@ -10,9 +10,11 @@ use serde_json::json;
 use super::plan::short;
 use super::source::Source;
 use crate::app::{App, who};
+use crate::ask::ask;
 use crate::exit::Exit;
 use crate::failure::Problem;
 use crate::record::JSON_VERSION;
+use crate::text::counted;
 
 /// The largest plan that is read from a file.
 const PLAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -21,8 +23,10 @@ const PLAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 #[derive(Args, Debug)]
 #[command(
     after_help = "A plan that was made for another store, was changed since, or whose store has moved on is refused, and nothing is\n\
-                  done. Killed in the middle, the same command goes on. What a removed alias held is set aside for a week:\n\
-                  `pleach contract restore` brings it back. Exit codes: 0 if it was done, 1 for an error, 3 if it is dangerous\n\
+                  done. On a terminal the command asks before it does anything, unless --yes is given. Killed in the middle, the\n\
+                  same command goes on; once the contract is in force, it says so and ends with 0. What a removed alias held is\n\
+                  set aside for a week: `pleach contract restore` brings it back. Afterwards the command sweeps the contract's\n\
+                  own buckets whose week is over. Exit codes: 0 if it was done, 1 for an error, 3 if it is dangerous\n\
                   and was not acknowledged.\n\n\
                   Examples:\n  pleach contract apply plan.json\n  pleach contract apply 3f6c0a91b2d4\n  \
                   pleach contract apply plan.json --acknowledge 'tickets of 2019 may go, see OPS-311'"
@@ -38,6 +42,10 @@ pub(crate) struct ApplyArgs {
     /// Who decides, which is recorded [default: the user who runs the command]
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
+
+    /// Does not ask on a terminal
+    #[arg(long)]
+    yes: bool,
 }
 
 impl ApplyArgs {
@@ -45,20 +53,56 @@ impl ApplyArgs {
         app.exit = Exit::JUDGING;
         let contracts = app.store().await?.contracts();
         let plan = find(&contracts, &self.plan).await?;
+        if !self.yes {
+            confirmed(&plan)?;
+        }
         let options = ApplyOptions { who: self.who.unwrap_or_else(who), acknowledgement: self.acknowledge };
         let applied = contracts.apply(&plan, options).await;
         if matches!(applied, Err(AuthorityError::Unacknowledged { .. })) {
             app.exit.failed = Some(3);
         }
-        let Applied { version, digest, .. } = applied?;
-        let swept = contracts.sweep().await?;
-        for bucket in &swept {
-            app.output.note(format_args!("bucket {bucket} was set aside, and its time is over: it is gone"));
-        }
+        let Applied { version, digest, was_in_force, .. } = applied?;
         let object = json!({
             "v": JSON_VERSION, "event": "applied", "id": plan.lineage, "plan": plan.id, "version": version, "digest": digest,
+            "wasInForce": was_in_force,
         });
-        app.output.confirm(&object, format_args!("{} is in force, as version {version}", plan.lineage))
+        let is = if was_in_force { "is already in force" } else { "is in force" };
+        app.output.confirm(&object, format_args!("{} {is}, as version {version}", plan.lineage))?;
+        // The contract is in force, whatever becomes of the sweep.
+        sweep(&contracts, &plan, app).await;
+        Ok(())
+    }
+}
+
+/// Asks a person, if there is one, before anything is done.
+fn confirmed(plan: &Plan) -> anyhow::Result<()> {
+    let steps = counted(plan.steps.len() as u64, "step", "steps");
+    let dangers = match plan.dangers().count() {
+        0 => "none of its changes is dangerous".to_owned(),
+        count => counted(count as u64, "dangerous change", "dangerous changes"),
+    };
+    let question = format!("apply plan {} of {}: {steps}, {dangers}?", short(&plan.id), plan.lineage);
+    match ask(&question)? {
+        Some(true) | None => Ok(()),
+        Some(false) => {
+            Err(Problem::invalid("nothing was applied").help("answer y to apply it, or add --yes").into())
+        }
+    }
+}
+
+/// Sweeps what this contract has set aside and may go.
+async fn sweep(contracts: &Contracts, plan: &Plan, app: &App) {
+    let Ok(lineage) = super::contract_id(&plan.lineage) else { return };
+    match contracts.sweep_lineage(&lineage).await {
+        Ok(swept) => {
+            for bucket in &swept {
+                app.output
+                    .note(format_args!("bucket {bucket} was set aside, and its time is over: it is gone"));
+            }
+        }
+        Err(error) => app.output.warn(format_args!(
+            "buckets whose time is over could not be deleted: {error}; try again with `pleach contract sweep`"
+        )),
     }
 }
 
@@ -67,12 +111,22 @@ async fn find(contracts: &Contracts, named: &Path) -> anyhow::Result<Plan> {
     if named.exists() {
         return read(named);
     }
-    pending(contracts, &named.display().to_string()).await
+    let beginning = named.display().to_string();
+    let mut found = contracts.pending(&beginning).await?;
+    if found.is_empty() {
+        // Whoever was killed before the answer came asks for one that was applied.
+        found = contracts.applied_plans(&beginning).await?;
+    }
+    one_of(found, &beginning)
 }
 
 /// The pending plan whose id begins like this.
 pub(super) async fn pending(contracts: &Contracts, beginning: &str) -> anyhow::Result<Plan> {
-    let mut found = contracts.pending(beginning).await?;
+    one_of(contracts.pending(beginning).await?, beginning)
+}
+
+/// The only one of some plans whose ids begin like this.
+fn one_of(mut found: Vec<Plan>, beginning: &str) -> anyhow::Result<Plan> {
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => {

@@ -97,7 +97,7 @@ async fn first_plans(contracts: &Contracts, found: &[LineageStatus]) -> anyhow::
 
 fn object(status: &LineageStatus) -> Value {
     let plans: Vec<Value> = status.plans.iter().map(plan_object).collect();
-    json!({"v": JSON_VERSION, "authority": status.authority, "buckets": status.buckets, "plans": plans,
+    json!({"v": JSON_VERSION, "authority": status.authority, "inForce": status.in_force, "buckets": status.buckets, "plans": plans,
         "unfinished": status.is_unfinished})
 }
 
@@ -122,6 +122,10 @@ fn print(status: &LineageStatus, output: &mut Output) -> anyhow::Result<()> {
     let heading = output.paint().bold(&authority.lineage);
     output.line(format_args!("{heading}  version {}, {}", authority.version, in_force(&authority.status)))?;
     output.line(format_args!("  digest  {}", authority.digest))?;
+    if status.in_force.as_ref() != Some(&authority.digest) {
+        let in_force = status.in_force.as_deref().unwrap_or("no contract");
+        output.line(format_args!("  in force  {in_force}"))?;
+    }
     if status.is_unfinished {
         output.line("  an apply was interrupted; go on with `pleach contract apply PLAN`")?;
     }

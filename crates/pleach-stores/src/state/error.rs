@@ -50,6 +50,8 @@ pub enum StateError {
     Corrupt { place: String, revision: StateRevision, what: String },
     #[error("the stored value of {place} is valid, but no {expected}: {reason}")]
     WrongType { place: String, expected: &'static str, reason: String },
+    #[error("the value for {place} was not written, since it could not be read back as {expected}: {reason}")]
+    NotReadBack { place: String, expected: &'static str, reason: String },
     #[error("the value of {place} could not be migrated: {reason}")]
     NotMigrated { place: String, reason: String },
     #[error("{place} changed {attempts} times while it was to be written")]
@@ -91,6 +93,7 @@ impl StateError {
             | Self::UnknownVersion { .. }
             | Self::InvalidStored { .. }
             | Self::WrongType { .. }
+            | Self::NotReadBack { .. }
             | Self::NotMigrated { .. }
             | Self::InvalidTarget { .. }
             | Self::NotAccountable { .. }
@@ -142,6 +145,9 @@ impl StateError {
                 "put a new value over the entry, or have an administrator look at it and delete it"
             }
             Self::WrongType { .. } => "make the type agree with the contract's schema",
+            Self::NotReadBack { .. } => {
+                "make the type read what it writes: no NaN or infinity, and no field that is read and not written"
+            }
             Self::NotMigrated { .. } => "see the reason; the entry is as it was",
             Self::Contended { .. } => "try again with fewer writers of this key at once",
             Self::InvalidTarget { .. } => "find out which stores there are, and name one of those",

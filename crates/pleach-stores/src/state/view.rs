@@ -14,6 +14,7 @@ use super::list::{ListOptions, prefix_fits};
 use super::older::Older;
 use super::store::{DeleteOptions, DynamicStore, PutOptions};
 use super::watch::{StateEvent, StateWatch, WatchFrom};
+use crate::read_back::read_back;
 
 /// How often a migration starts over because the entry was written meanwhile.
 const ATTEMPTS_MAX: usize = 100;
@@ -166,8 +167,10 @@ impl<T: Serialize + DeserializeOwned, O: Older> View<T, O> {
         value: &T,
         options: PutOptions,
     ) -> Result<PutOutcome<T, O>, StateError> {
-        Ok(match self.store.put(self.raw(key).as_deref(), json(value)?, options).await? {
-            PutOutcome::Applied(entry) => PutOutcome::Applied(self.entry(entry)?),
+        let raw = self.raw(key);
+        let (value, back) = self.checked(raw.as_deref(), value)?;
+        Ok(match self.store.put(raw.as_deref(), value, options).await? {
+            PutOutcome::Applied(entry) => PutOutcome::Applied(self.typed(entry, |_| Ok(back))?),
             PutOutcome::Absent => PutOutcome::Absent,
             PutOutcome::Present(entry) => PutOutcome::Present(self.entry(entry)?),
             PutOutcome::MigrationRequired(old) => PutOutcome::MigrationRequired(self.migration(old)?),
@@ -190,8 +193,11 @@ impl<T: Serialize + DeserializeOwned, O: Older> View<T, O> {
             let whole = old.entry.clone();
             let new = upgrade(self.migration(old)?)
                 .map_err(|reason| StateError::NotMigrated { place: place(), reason })?;
-            old = match self.store.put_over(&whole, json(&new)?).await? {
-                PutOutcome::Applied(entry) => return Ok(MigrateOutcome::Migrated(self.entry(entry)?)),
+            let (value, back) = self.checked(raw.as_deref(), &new)?;
+            old = match self.store.put_over(&whole, value).await? {
+                PutOutcome::Applied(entry) => {
+                    return Ok(MigrateOutcome::Migrated(self.typed(entry, |_| Ok(back))?));
+                }
                 PutOutcome::Absent => return Ok(MigrateOutcome::Absent),
                 PutOutcome::Present(entry) => return Ok(MigrateOutcome::Current(self.entry(entry)?)),
                 PutOutcome::MigrationRequired(newer) => newer,
@@ -199,10 +205,19 @@ impl<T: Serialize + DeserializeOwned, O: Older> View<T, O> {
         }
         Err(StateError::Contended { place: place(), attempts: ATTEMPTS_MAX })
     }
-}
 
-fn json<T: Serialize>(value: &T) -> Result<Value, StateError> {
-    serde_json::to_value(value).map_err(|error| StateError::NotJson { reason: error.to_string() })
+    /// A value as JSON, and as it is read back from that. Both are known before anything is written.
+    fn checked(&self, key: Option<&str>, value: &T) -> Result<(Value, T), StateError> {
+        let json =
+            serde_json::to_value(value).map_err(|error| StateError::NotJson { reason: error.to_string() })?;
+        match read_back(&json) {
+            Ok(back) => Ok((json, back)),
+            Err(reason) => {
+                let place = self.store.compiled.place(key);
+                Err(StateError::NotReadBack { place, expected: type_name::<T>(), reason })
+            }
+        }
+    }
 }
 
 impl<T, O> Clone for View<T, O> {

@@ -15,10 +15,12 @@ mod facades;
 mod generated;
 mod given;
 mod guarding;
+mod in_force;
 mod kv;
 mod planning;
 mod property;
 mod racing;
+mod read_back;
 mod state_killed;
 mod stored_state;
 mod watched;
@@ -74,7 +76,6 @@ on_both_engines! {
         a_plan_survives_its_text;
     applying:
         a_contract_comes_into_force
-        a_plan_is_applied_once
         a_plan_whose_base_moved_is_refused
         a_plan_of_another_store_is_refused
         an_edited_plan_is_refused
@@ -138,6 +139,18 @@ on_both_engines! {
         every_damage_is_told
         a_decision_that_leads_nowhere_is_damaged
         a_record_that_says_what_cannot_be_is_damaged;
+    in_force:
+        after_a_failed_step_the_contract_in_force_is_the_old_one
+        after_a_failed_step_programs_are_bound_by_what_is_in_force
+        a_program_that_fits_both_contracts_is_bound_while_an_apply_is_unfinished
+        a_first_contract_that_is_not_in_force_binds_nothing
+        an_older_record_of_a_failed_apply_is_understood
+        a_plan_that_is_in_force_is_applied_again_without_doing_anything
+        a_lineage_sweeps_only_its_own_buckets;
+    read_back:
+        a_value_that_its_type_cannot_read_back_is_not_written
+        a_batch_with_such_a_value_writes_nothing
+        a_value_that_no_reader_takes_is_not_written;
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;

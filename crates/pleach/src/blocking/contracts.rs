@@ -46,6 +46,11 @@ impl Contracts {
         block_on(self.contracts.pending(beginning))
     }
 
+    /// See [`Contracts::applied_plans`](pleach_stores::Contracts::applied_plans).
+    pub fn applied_plans(&self, beginning: &str) -> Result<Vec<Plan>, AuthorityError> {
+        block_on(self.contracts.applied_plans(beginning))
+    }
+
     /// See [`Contracts::reject`](pleach_stores::Contracts::reject).
     pub fn reject(&self, lineage: &ContractId, plan: &str) -> Result<(), AuthorityError> {
         block_on(self.contracts.reject(lineage, plan))
@@ -76,6 +81,11 @@ impl Contracts {
         block_on(self.contracts.desired(lineage))
     }
 
+    /// See [`Contracts::in_force`](pleach_stores::Contracts::in_force).
+    pub fn in_force(&self, lineage: &ContractId) -> Result<Option<Contract>, AuthorityError> {
+        block_on(self.contracts.in_force(lineage))
+    }
+
     /// See [`Contracts::contract`](pleach_stores::Contracts::contract).
     pub fn contract(&self, lineage: &ContractId, digest: &str) -> Result<Contract, AuthorityError> {
         block_on(self.contracts.contract(lineage, digest))
@@ -99,6 +109,11 @@ impl Contracts {
     /// See [`Contracts::sweep`](pleach_stores::Contracts::sweep).
     pub fn sweep(&self) -> Result<Vec<BucketName>, AuthorityError> {
         block_on(self.contracts.sweep())
+    }
+
+    /// See [`Contracts::sweep_lineage`](pleach_stores::Contracts::sweep_lineage).
+    pub fn sweep_lineage(&self, lineage: &ContractId) -> Result<Vec<BucketName>, AuthorityError> {
+        block_on(self.contracts.sweep_lineage(lineage))
     }
 }
 

@@ -44,6 +44,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pleach_engine::{EngineError, Key, Operation, Revision, WatchStream};
+use pleach_stores::Keeper;
 
 pub use error::MigrateError;
 pub use finish::Finished;
@@ -121,7 +122,7 @@ impl Migration {
         if target.capabilities().batch_operations_max < 2 {
             return Err(EngineError::Unsupported { what: "batches, which a migration needs" }.into());
         }
-        let target = &target.for_copies();
+        let target = &target.for_copies().keeping(Keeper::Migrations);
         if plan.begun == Begun::No {
             let config = plan.working_config(target.capabilities());
             target.engine().create_bucket(&plan.target, config).await?;

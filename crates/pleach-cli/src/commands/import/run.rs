@@ -174,6 +174,13 @@ impl Import {
         interrupted: Option<OpenWindow>,
     ) -> anyhow::Result<()> {
         let now = interrupted.as_ref().map_or_else(|| self.store.now(), OpenWindow::now);
+        // A store writes its own records itself: the positions of another one would be wrong here.
+        let (reserved, records): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record.key.is_reserved());
+        self.state.tally.reserved += reserved.len() as u64;
+        if records.is_empty() {
+            return Ok(());
+        }
         let expired = records.iter().filter(|record| record.has_expired(now)).count() as u64;
         let count = records.len() as u64 - expired;
         let bucket = self.bucket(name).await?;
@@ -281,10 +288,18 @@ impl Import {
         let event = Event::new("imported")
             .count("lines", lines)
             .count("records", tally.records)
-            .count("expired", tally.expired);
+            .count("expired", tally.expired)
+            .count("reserved", tally.reserved);
         let mut line = format!("imported {}", counted(tally.records, "record", "records"));
         if tally.expired > 0 {
             line.push_str(&format!("; {} had expired", tally.expired));
+        }
+        if tally.reserved > 0 {
+            let skipped = counted(tally.reserved, "record", "records");
+            app.output.note(format_args!(
+                "{skipped} of the store that was exported, under keys that start with `_kv`, were skipped: \
+                 a projection begins anew, and rebuilds what it derives"
+            ));
         }
         app.output.confirm(&event, line)
     }

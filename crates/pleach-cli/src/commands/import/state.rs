@@ -51,6 +51,9 @@ impl OpenWindow {
 pub(super) struct Tally {
     pub(super) records: u64,
     pub(super) expired: u64,
+    /// Records of the exported store itself, which were skipped.
+    #[serde(default)]
+    pub(super) reserved: u64,
 }
 
 impl State {

@@ -35,6 +35,7 @@ mod migrations;
 mod model;
 mod outcomes;
 mod races;
+mod read_back;
 mod watches;
 
 /// A list of tests, run on each of some engines.
@@ -140,6 +141,9 @@ on_engines! { [in_memory embedded nats] {
         erasing_takes_history_along,
         an_erasure_takes_so_many_at_a_time,
         an_erasure_goes_on_where_it_was_cut_off;
+    read_back:
+        a_value_that_its_type_cannot_read_back_is_not_written,
+        a_migration_to_such_a_value_changes_nothing;
     model:
         state_agrees_with_a_plain_map;
 }}
