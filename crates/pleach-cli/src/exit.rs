@@ -57,6 +57,7 @@ pub(crate) fn help() -> String {
          2     changes    There are changes, and none is dangerous.\n  \
          3     dangerous  There are dangerous changes.\n",
     );
+    text.push_str("\n`pleach contract verify` ends with 9 if a stored value breaks its contract.\n");
     text.push_str(
         "\nExamples:\n  pleach kv get carts user.42; [ $? -eq 3 ] && echo \"no such key\"\n  \
          pleach --json kv create locks job.7 \"$$\" 2>error.json\n",

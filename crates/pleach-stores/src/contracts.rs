@@ -14,6 +14,7 @@ use crate::plan::{Plan, PlanRecord, PlanStatus};
 use crate::planner::PlanOptions;
 use crate::record::{Authority, Damage, Decision, GlassAct, Materialised, Owner};
 use crate::system::{Kept, parsed};
+use crate::verify::Verified;
 
 /// How often a plan with its guard on is made again, because someone wrote what stands against it meanwhile.
 const GUARDED_PLANS_MAX: usize = 3;
@@ -81,6 +82,10 @@ pub struct LineageStatus {
     /// The digest of the contract in force; none before the first. While an apply is unfinished, it is not the
     /// accepted one.
     pub in_force: Option<String>,
+    /// What the last [verification](Contracts::verify) found; none if there was none.
+    pub verified: Option<Verified>,
+    /// How often the guards of its buckets were passed since: what was written then may break the contract.
+    pub overrides_since: u64,
     /// Its buckets, those that were set aside included.
     pub buckets: BTreeMap<String, Owner>,
     /// Its plans that can be applied, the newest last.
@@ -349,7 +354,8 @@ impl Contracts {
             |owner: &Owner| owner.claim.as_ref().is_some_and(|claim| !claim.ahead && !claim.is_accepted());
         let is_unfinished = authority.status.unfinished().is_some() || buckets.values().any(is_claimed);
         let in_force = self.digest_in_force(&authority).await?;
-        Ok(LineageStatus { authority, in_force, buckets, plans, is_unfinished })
+        let (verified, overrides_since) = self.verified(&authority.lineage).await?;
+        Ok(LineageStatus { authority, in_force, verified, overrides_since, buckets, plans, is_unfinished })
     }
 }
 

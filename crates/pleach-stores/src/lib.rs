@@ -37,6 +37,7 @@ mod stored_state;
 mod subject;
 mod survey;
 mod system;
+mod verify;
 
 pub use apply::ApplyOptions;
 pub use binding::{Binding, Unstamped};
@@ -64,6 +65,7 @@ pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Damage, Decision, GlassAct, Materialised, Owner, OwnerState};
 pub use service::{BindOptions, Service};
 pub use survey::{OnProgress, ScanProgress};
+pub use verify::{BREACH_SAMPLES_MAX, Breach, Verification, Verified};
 
 // What the signatures above are made of, so that the code that is made of a contract needs no other crate.
 pub use pleach_contract::key;

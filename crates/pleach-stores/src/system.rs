@@ -192,6 +192,7 @@ impl System {
                 "bucket" => parsed::<Owner>(&entry).map(drop),
                 "plan" => parsed::<PlanRecord>(&entry).map(drop),
                 "glass" => parsed::<GlassAct>(&entry).map(drop),
+                "verified" => crate::verify::check_record(&entry),
                 "decision" => parsed::<Decision>(&entry).and_then(|kept| {
                     let lineage = rest.rsplit_once('.').map_or(rest, |(lineage, _)| lineage);
                     let digest = kept.value.digest;

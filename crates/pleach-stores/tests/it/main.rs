@@ -23,6 +23,7 @@ mod racing;
 mod read_back;
 mod state_killed;
 mod stored_state;
+mod verifying;
 mod watched;
 
 use given::Given;
@@ -151,6 +152,13 @@ on_both_engines! {
         a_value_that_its_type_cannot_read_back_is_not_written
         a_batch_with_such_a_value_writes_nothing
         a_value_that_no_reader_takes_is_not_written;
+    verifying:
+        every_value_that_breaks_the_contract_is_found
+        an_acknowledged_apply_leaves_what_verify_finds
+        overrides_are_told_until_the_next_verification
+        the_records_of_the_store_itself_are_no_values
+        state_that_breaks_the_contract_is_found
+        an_engine_without_room_for_all_records_is_verified_by_its_live_keys;
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;

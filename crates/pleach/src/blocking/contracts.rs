@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use pleach_contract::{Contract, ContractId};
 use pleach_engine::BucketName;
 use pleach_stores::{
-    Applied, ApplyOptions, AuthorityError, Binding, Damage, Decision, GlassAct, LineageStatus, Owner, Plan,
-    PlanOptions, PlanStatus,
+    Applied, ApplyOptions, AuthorityError, Binding, Breach, Damage, Decision, GlassAct, LineageStatus,
+    OnProgress, Owner, Plan, PlanOptions, PlanStatus, Verified,
 };
 
 use super::block_on;
@@ -101,6 +101,21 @@ impl Contracts {
         block_on(self.contracts.broken_glass())
     }
 
+    /// See [`Contracts::overrides`](pleach_stores::Contracts::overrides).
+    pub fn overrides(&self, lineage: &ContractId) -> Result<Vec<GlassAct>, AuthorityError> {
+        block_on(self.contracts.overrides(lineage))
+    }
+
+    /// See [`Contracts::verify`](pleach_stores::Contracts::verify).
+    pub fn verify(
+        &self,
+        lineage: &ContractId,
+        progress: Option<OnProgress>,
+    ) -> Result<Option<Verification>, AuthorityError> {
+        Ok(block_on(self.contracts.verify(lineage, progress))?
+            .map(|verification| Verification { verification }))
+    }
+
     /// See [`Contracts::restore`](pleach_stores::Contracts::restore).
     pub fn restore(&self, lineage: &ContractId, alias: &str) -> Result<BucketName, AuthorityError> {
         block_on(self.contracts.restore(lineage, alias))
@@ -114,6 +129,27 @@ impl Contracts {
     /// See [`Contracts::sweep_lineage`](pleach_stores::Contracts::sweep_lineage).
     pub fn sweep_lineage(&self, lineage: &ContractId) -> Result<Vec<BucketName>, AuthorityError> {
         block_on(self.contracts.sweep_lineage(lineage))
+    }
+}
+
+/// The blocking form of [`Verification`](pleach_stores::Verification): an iterator.
+#[derive(Debug)]
+pub struct Verification {
+    verification: pleach_stores::Verification,
+}
+
+impl Verification {
+    /// See [`Verification::found`](pleach_stores::Verification::found).
+    pub fn found(&self) -> &Verified {
+        self.verification.found()
+    }
+}
+
+impl Iterator for Verification {
+    type Item = Result<Breach, AuthorityError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        block_on(self.verification.next()).transpose()
     }
 }
 
