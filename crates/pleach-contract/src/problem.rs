@@ -223,7 +223,9 @@ impl Problems {
         for problem in &mut self.list {
             problem.position = problem.position.or_else(|| place_of(&problem.path));
         }
-        self.list.sort_by_key(|problem| (matches!(problem.code, Code::ProblemsMore | Code::WarningsMore), problem.position));
+        self.list.sort_by_key(|problem| {
+            (matches!(problem.code, Code::ProblemsMore | Code::WarningsMore), problem.position)
+        });
         self
     }
 }

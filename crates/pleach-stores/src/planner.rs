@@ -146,8 +146,7 @@ impl Contracts {
         contract: &Contract,
         authority: Option<&Authority>,
     ) -> Result<Vec<PlanFinding>, AuthorityError> {
-        let Some(authority) = authority.filter(|authority| !contract.is_called(&authority.digest))
-        else {
+        let Some(authority) = authority.filter(|authority| !contract.is_called(&authority.digest)) else {
             return Ok(Vec::new());
         };
         let accepted = self.accepted(&authority.lineage).await?;

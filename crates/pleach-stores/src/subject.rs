@@ -81,8 +81,7 @@ impl<'e> Looked<'e> {
     }
 
     fn value(&self) -> &Result<Value, String> {
-        self.value
-            .get_or_init(|| parse_json_strict(&self.entry.value).map_err(|error| error.to_string()))
+        self.value.get_or_init(|| parse_json_strict(&self.entry.value).map_err(|error| error.to_string()))
     }
 
     /// Why the new contract refuses it, if it does.

@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::read::suggest;
 use super::{
-    Access, Contract, ContractKind, Counter, Index, Keyspace, KvResource, NAME_CHARS_MAX, Relationship, Retention,
-    SCHEMAS_MAX, SchemaReference, TtlTier, derived,
+    Access, Contract, ContractKind, Counter, Index, Keyspace, KvResource, NAME_CHARS_MAX, Relationship,
+    Retention, SCHEMAS_MAX, SchemaReference, TtlTier, derived,
 };
 use crate::key::{AccessPath, Grammar, Kind, Segment, overlaps};
 use crate::problem::{Code, Problem, Problems};

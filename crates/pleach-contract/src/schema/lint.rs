@@ -12,29 +12,133 @@ use crate::text::child;
 
 /// Every keyword that means something to a validator, an editor or a generator of code.
 const KEYWORDS: &[&str] = &[
-    "$anchor", "$comment", "$defs", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef",
-    "$ref", "$schema", "$vocabulary", "additionalItems", "additionalProperties", "allOf", "anyOf", "const", "contains",
-    "contentEncoding", "contentMediaType", "contentSchema", "default", "definitions", "dependencies",
-    "dependentRequired", "dependentSchemas", "deprecated", "description", "discriminator", "else", "enum", "example",
-    "examples", "exclusiveMaximum", "exclusiveMinimum", "externalDocs", "format", "if", "items", "maxContains",
-    "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties",
-    "minimum", "multipleOf", "not", "nullable", "oneOf", "pattern", "patternProperties", "prefixItems", "properties",
-    "propertyNames", "readOnly", "required", "then", "title", "type", "unevaluatedItems", "unevaluatedProperties",
-    "uniqueItems", "writeOnly", "xml", "enumNames", "markdownDescription", "errorMessage",
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$recursiveAnchor",
+    "$recursiveRef",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "discriminator",
+    "else",
+    "enum",
+    "example",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "externalDocs",
+    "format",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "nullable",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "title",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    "writeOnly",
+    "xml",
+    "enumNames",
+    "markdownDescription",
+    "errorMessage",
 ];
 
 /// The formats that values are checked by.
 const FORMATS: &[&str] = &[
-    "date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri",
-    "iri-reference", "json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template",
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "idn-email",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "regex",
+    "relative-json-pointer",
+    "time",
+    "uri",
+    "uri-reference",
+    "uri-template",
     "uuid",
 ];
 
 /// Formats that describe a type to generators of code. Values are not checked by them, and nobody expects that.
 const DESCRIBING: &[&str] = &[
-    "base64url", "binary", "byte", "char", "commonmark", "decimal", "decimal128", "double", "double-int", "float",
-    "html", "http-date", "int", "int128", "int16", "int32", "int64", "int8", "ip", "media-range", "partial-date-time",
-    "password", "sf-string", "uint", "uint128", "uint16", "uint32", "uint64", "uint8", "unixtime",
+    "base64url",
+    "binary",
+    "byte",
+    "char",
+    "commonmark",
+    "decimal",
+    "decimal128",
+    "double",
+    "double-int",
+    "float",
+    "html",
+    "http-date",
+    "int",
+    "int128",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "ip",
+    "media-range",
+    "partial-date-time",
+    "password",
+    "sf-string",
+    "uint",
+    "uint128",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "unixtime",
 ];
 
 /// The keywords that limit a length or a number of things: the least, the most, and of what.
@@ -130,8 +234,10 @@ impl Lint {
                 let excludes = low.0.starts_with('e') || high.0.starts_with('e');
                 let order = compare(low.1, high.1);
                 if order.is_gt() || order.is_eq() && excludes {
-                    let message =
-                        format!("no number lies between: `{}` is {}, and `{}` is {}", low.0, low.1, high.0, high.1);
+                    let message = format!(
+                        "no number lies between: `{}` is {}, and `{}` is {}",
+                        low.0, low.1, high.0, high.1
+                    );
                     self.impossible(path, low.0, message, "lower the one or raise the other");
                 }
             }
@@ -159,7 +265,8 @@ impl Lint {
         };
         let fix = "correct the value, or add its type to `type`";
         if let Some(fixed) = schema.get("const").filter(|fixed| !is_of_type(fixed)) {
-            let message = format!("`const` is {}, and `type` allows only {}", cut(&canonical(fixed)), shown(types));
+            let message =
+                format!("`const` is {}, and `type` allows only {}", cut(&canonical(fixed)), shown(types));
             self.impossible(path, "const", message, fix);
         }
         let wrong = choices.into_iter().flatten().enumerate().find(|(_, choice)| !is_of_type(choice));
@@ -174,8 +281,8 @@ impl Lint {
         let properties = schema.get("properties").and_then(Value::as_object);
         let patterns = schema.get("patternProperties").and_then(Value::as_object);
         // Whether a pattern matches the name is not asked: it might.
-        let is_closed =
-            schema.get("additionalProperties") == Some(&Value::Bool(false)) && patterns.is_none_or(Map::is_empty);
+        let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
+            && patterns.is_none_or(Map::is_empty);
         let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         for (index, name) in names.enumerate().filter_map(|(index, name)| Some((index, name.as_str()?))) {
             let declared = properties.and_then(|all| all.get(name));
@@ -210,9 +317,7 @@ fn misspelt(word: &str) -> Option<&'static str> {
 }
 
 fn compare(one: &Number, two: &Number) -> Ordering {
-    let whole = |number: &Number| {
-        number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
-    };
+    let whole = |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     match (whole(one), whole(two)) {
         (Some(one), Some(two)) => one.cmp(&two),
         _ => {

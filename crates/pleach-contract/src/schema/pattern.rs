@@ -15,7 +15,8 @@ pub(super) fn problem(schema: &Value, path: &str) -> Problem {
             Problem::new(Code::PatternSyntax, path, message, fix)
         }
         None => {
-            let fix = "leave out look-around and back-references, and repeat less: patterns match in linear time";
+            let fix =
+                "leave out look-around and back-references, and repeat less: patterns match in linear time";
             let message = "this is not a pattern that can be matched in linear time and little memory";
             Problem::new(Code::SchemaPattern, path, message, fix)
         }
@@ -42,7 +43,9 @@ fn syntax_error(pattern: &str) -> Option<(String, usize)> {
     let Err(Error::Parse(error)) = Parser::new().parse(pattern) else { return None };
     let unsupported = matches!(
         error.kind(),
-        ErrorKind::UnsupportedLookAround | ErrorKind::UnsupportedBackreference | ErrorKind::NestLimitExceeded(_)
+        ErrorKind::UnsupportedLookAround
+            | ErrorKind::UnsupportedBackreference
+            | ErrorKind::NestLimitExceeded(_)
     );
     (!unsupported).then(|| (error.kind().to_string(), error.span().start.column))
 }

@@ -40,7 +40,10 @@ pub enum Refused {
         path: String,
     },
     /// It could take too long to check.
-    #[error("checking the value could take {work} units of work, the most is {WORK_MAX} (WORK_MAX){}", most_of_it(path))]
+    #[error(
+        "checking the value could take {work} units of work, the most is {WORK_MAX} (WORK_MAX){}",
+        most_of_it(path)
+    )]
     TooMuchWork {
         /// How much it could take at most, in units of [`WORK_MAX`].
         work: u64,
@@ -198,7 +201,9 @@ fn too_deep(value: &Value) -> String {
             return path;
         }
         // The first one is looked at first.
-        waiting.extend(inside(value).into_iter().rev().map(|(token, inner)| (child(&path, token), inner, depth + 1)));
+        waiting.extend(
+            inside(value).into_iter().rev().map(|(token, inner)| (child(&path, token), inner, depth + 1)),
+        );
     }
     String::new()
 }
@@ -211,7 +216,8 @@ fn largest(value: &Value) -> String {
     };
     let (mut path, mut value, whole) = (String::new(), value, weight(value));
     for _ in 0..VALUE_DEPTH_MAX {
-        let Some((token, inner)) = inside(value).into_iter().find(|(_, inner)| weight(inner) > whole / 2) else {
+        let Some((token, inner)) = inside(value).into_iter().find(|(_, inner)| weight(inner) > whole / 2)
+        else {
             break;
         };
         path = child(&path, token);
@@ -223,7 +229,9 @@ fn largest(value: &Value) -> String {
 /// The values in a value, each with its name or index.
 fn inside(value: &Value) -> Vec<(String, &Value)> {
     match value {
-        Value::Array(items) => items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
+        }
         Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), value)).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     }

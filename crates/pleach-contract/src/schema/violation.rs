@@ -83,7 +83,10 @@ pub(super) fn sentence(error: &ValidationError<'_>) -> String {
 fn none_of(keyword: &str, branches: &[Vec<ValidationError<'_>>]) -> String {
     // A branch whose tag is wrong was not meant; of the others, the one with the fewest violations was.
     let is_tag = |error: &ValidationError<'_>| {
-        matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. } | Kind::Type { .. } | Kind::Custom { .. })
+        matches!(
+            error.kind(),
+            Kind::Constant { .. } | Kind::Enum { .. } | Kind::Type { .. } | Kind::Custom { .. }
+        )
     };
     let distance = |errors: &[ValidationError<'_>]| (errors.iter().any(is_tag), errors.len());
     let nearest = branches.iter().enumerate().min_by_key(|(_, errors)| distance(errors));
@@ -91,7 +94,10 @@ fn none_of(keyword: &str, branches: &[Vec<ValidationError<'_>>]) -> String {
     let Some((index, error)) = first else { return format!("this fits no branch of `{keyword}`") };
     let place = error.instance_path().as_str();
     let place = if place.is_empty() { "the value" } else { place };
-    format!("this fits no branch of `{keyword}`; branch {index} is the nearest, where {place}: {}", cut(&sentence(error)))
+    format!(
+        "this fits no branch of `{keyword}`; branch {index} is the nearest, where {place}: {}",
+        cut(&sentence(error))
+    )
 }
 
 /// What a value must be that can be chosen from a list. A long list is not written out to be cut again.

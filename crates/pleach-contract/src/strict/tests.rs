@@ -45,7 +45,8 @@ fn nesting_ends_at_a_limit_with_a_name() {
 
 #[test]
 fn what_is_not_json_says_where() {
-    for text in ["", "{", "{\"a\":}", "[1,]", "nul", "1 2", "{\"a\":1}x", "\u{feff}1", "\"\\ud800\"", "1e999"] {
+    for text in ["", "{", "{\"a\":}", "[1,]", "nul", "1 2", "{\"a\":1}x", "\u{feff}1", "\"\\ud800\"", "1e999"]
+    {
         let JsonError::Syntax { reason } = refused(text) else { panic!("{text}") };
         assert!(reason.contains("line 1 column"), "{text}: {reason}");
     }
@@ -59,7 +60,9 @@ fn values() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        any::<f64>().prop_filter("JSON has finite numbers only", |float| float.is_finite()).prop_map(Value::from),
+        any::<f64>()
+            .prop_filter("JSON has finite numbers only", |float| float.is_finite())
+            .prop_map(Value::from),
         "\\PC{0,8}".prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 60, 6, |inner| {

@@ -18,7 +18,8 @@ pub(super) fn explain(text: &[u8], error: &serde_json::Error) -> JsonError {
     let path = trace.path.borrow().iter().fold(String::new(), |path, token| child(&path, token));
     let is_repeated = again.is_err_and(|error| error.to_string().starts_with(DUPLICATE));
     // The parser refuses to enter one level more, so the path ends at the deepest level that is allowed.
-    let is_too_deep = trace.path.borrow().len() >= JSON_DEPTH_MAX && error.to_string().starts_with("recursion limit");
+    let is_too_deep =
+        trace.path.borrow().len() >= JSON_DEPTH_MAX && error.to_string().starts_with("recursion limit");
     match (is_repeated, is_too_deep) {
         (true, _) => JsonError::Duplicate { path },
         (_, true) => JsonError::TooDeep { path },

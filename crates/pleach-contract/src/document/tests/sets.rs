@@ -31,7 +31,9 @@ fn problem(value: &Value) -> (Code, String) {
 #[test]
 fn the_order_of_a_set_changes_neither_the_digest_nor_anything_else() {
     let sorted = contract(json!(["a", "b"]), json!(["a", "b", "c"]));
-    for (from, members) in [(json!(["b", "a"]), json!(["a", "b", "c"])), (json!(["a", "b"]), json!(["c", "a", "b"]))] {
+    for (from, members) in
+        [(json!(["b", "a"]), json!(["a", "b", "c"])), (json!(["a", "b"]), json!(["c", "a", "b"]))]
+    {
         let other = contract(from, members);
         assert_eq!(other.digest(), sorted.digest());
         assert_eq!(other.canonical(), sorted.canonical());

@@ -15,7 +15,8 @@ fn found(schema: &Value) -> Vec<(Code, String, String)> {
 fn check(schema: Value, code: Code, path: &str, fix: &str) {
     let found = found(&schema);
     let told: Vec<_> = found.iter().map(|(code, path, fix)| (*code, path.as_str(), fix.as_str())).collect();
-    let is_told = matches!(told.as_slice(), [(one, at, what)] if *one == code && *at == path && what.contains(fix));
+    let is_told =
+        matches!(told.as_slice(), [(one, at, what)] if *one == code && *at == path && what.contains(fix));
     assert!(is_told, "{schema}: {told:?}");
 }
 
@@ -33,7 +34,12 @@ fn a_misspelt_keyword_is_told_at_any_depth() {
         let fix = format!("`{meant}`");
         check(json!({word: true}), Code::SchemaKeyword, &format!("/{word}"), &fix);
         let path = format!("/$defs/a/items/anyOf/1/{word}");
-        check(json!({"$defs": {"a": {"items": {"anyOf": [true, {word: 1}]}}}}), Code::SchemaKeyword, &path, &fix);
+        check(
+            json!({"$defs": {"a": {"items": {"anyOf": [true, {word: 1}]}}}}),
+            Code::SchemaKeyword,
+            &path,
+            &fix,
+        );
     }
 }
 
@@ -101,7 +107,8 @@ fn choices_that_nothing_can_be_are_told() {
 
 #[test]
 fn a_required_field_that_is_not_allowed_is_told() {
-    let closed = json!({"properties": {"name": true}, "required": ["name", "nmae"], "additionalProperties": false});
+    let closed =
+        json!({"properties": {"name": true}, "required": ["name", "nmae"], "additionalProperties": false});
     check(closed, Code::SchemaImpossible, "/required/1", "`name`");
     check(json!({"properties": {"a": false}, "required": ["a"]}), Code::SchemaImpossible, "/required/0", "");
     for schema in [

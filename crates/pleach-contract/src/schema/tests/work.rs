@@ -75,13 +75,13 @@ fn branches_that_are_evaluated_again_for_unevaluated_fields_are_counted_again() 
 
 #[test]
 fn large_ordinary_values_are_far_from_the_limit() {
-    let properties: serde_json::Map<String, Value> =
-        (0..20).map(|at| (format!("field{at}"), json!({"type": "string", "pattern": "^[a-z]{1,20}$"}))).collect();
+    let properties: serde_json::Map<String, Value> = (0..20)
+        .map(|at| (format!("field{at}"), json!({"type": "string", "pattern": "^[a-z]{1,20}$"})))
+        .collect();
     let required: Vec<String> = properties.keys().cloned().collect();
     let row = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
     let schema = compiled(json!({"type": "array", "items": row, "uniqueItems": true}));
-    let row: Value =
-        Value::Object((0..20).map(|at| (format!("field{at}"), json!("abcdefghij"))).collect());
+    let row: Value = Value::Object((0..20).map(|at| (format!("field{at}"), json!("abcdefghij"))).collect());
     let value = Value::from(vec![row; 5_000]);
     assert!(schema.work(&value) < WORK_MAX / 2, "{}", schema.work(&value));
 }
@@ -89,14 +89,30 @@ fn large_ordinary_values_are_far_from_the_limit() {
 /// Values that are equal to each other in several ways of writing.
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec![
-        json!(null), json!(true), json!(false), json!(0), json!(0.0), json!(-0.0), json!(1), json!(1.0), json!(1.5),
-        json!(-1), json!(u64::MAX), json!(i64::MIN), json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_f64),
-        json!(1e300), json!(""), json!("1"), json!("a"),
+        json!(null),
+        json!(true),
+        json!(false),
+        json!(0),
+        json!(0.0),
+        json!(-0.0),
+        json!(1),
+        json!(1.0),
+        json!(1.5),
+        json!(-1),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!(9_007_199_254_740_993_u64),
+        json!(9_007_199_254_740_992_f64),
+        json!(1e300),
+        json!(""),
+        json!("1"),
+        json!("a"),
     ]);
     leaf.prop_recursive(2, 8, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::btree_map("[ab]", inner, 0..3).prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::btree_map("[ab]", inner, 0..3)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }

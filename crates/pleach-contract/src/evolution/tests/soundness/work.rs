@@ -56,8 +56,10 @@ impl Evaluator<'_> {
     fn branches(&self, schema: &Map<String, Value>) -> Vec<Value> {
         let lists = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|word| schema.get(word)?.as_array());
         let single = ["not", "if", "then", "else"].into_iter().filter_map(|word| schema.get(word));
-        let named = ["dependentSchemas", "dependencies"].into_iter().filter_map(|word| schema.get(word)?.as_object());
-        let target = schema.get("$ref").and_then(Value::as_str).and_then(|text| self.root.pointer(&text[1..]));
+        let named =
+            ["dependentSchemas", "dependencies"].into_iter().filter_map(|word| schema.get(word)?.as_object());
+        let target =
+            schema.get("$ref").and_then(Value::as_str).and_then(|text| self.root.pointer(&text[1..]));
         let named = named.flat_map(Map::values).filter(|schema| !schema.is_array());
         lists.flatten().chain(single).chain(named).chain(target).cloned().collect()
     }
@@ -121,7 +123,9 @@ fn the_work_that_is_foretold_is_never_exceeded() {
             root.extend(inner.get(word).map(|value| (word.to_owned(), value.clone())));
         }
         let mut item = inner;
-        item.as_object_mut().into_iter().for_each(|map| map.retain(|word, _| word != "$defs" && word != "$schema"));
+        item.as_object_mut()
+            .into_iter()
+            .for_each(|map| map.retain(|word, _| word != "$defs" && word != "$schema"));
         root.insert("items".into(), item.clone());
         let root = Value::Object(root);
         let Ok(compiled) = CompiledSchema::compile(&root) else { return Ok(()) };
@@ -131,7 +135,8 @@ fn the_work_that_is_foretold_is_never_exceeded() {
         evaluator.visit(&root, &value);
         let foretold = compiled.work(&value);
         if evaluator.operations > foretold {
-            let message = format!("{} operations, {foretold} foretold: {root} of {value}", evaluator.operations);
+            let message =
+                format!("{} operations, {foretold} foretold: {root} of {value}", evaluator.operations);
             return Err(TestCaseError::fail(message));
         }
         Ok(())
