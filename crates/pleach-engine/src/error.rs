@@ -250,7 +250,7 @@ pub enum EngineError {
     BatchTooLong { operations: usize, limit: usize },
     #[error("the batch has {bytes} bytes, more than {limit}")]
     BatchTooLarge { bytes: usize, limit: usize },
-    #[error("the batch has two operations on {key}")]
+    #[error("the batch has two operations or checks on {key}")]
     DuplicateKey { key: Key },
     #[error("{count} filters are more than {limit}")]
     TooManyFilters { count: usize, limit: usize },
@@ -360,7 +360,9 @@ impl EngineError {
             }
             Self::BatchEmpty => "add an operation",
             Self::BatchTooLong { .. } | Self::BatchTooLarge { .. } => "commit it in several batches",
-            Self::DuplicateKey { .. } => "keep the last of the two",
+            Self::DuplicateKey { .. } => {
+                "keep one of the two; an operation can expect something of its own key"
+            }
             Self::TooManyFilters { .. } => "use fewer and wider filters",
             Self::PageLimit { .. } => "ask for a page in that range, and for the next with its token",
             Self::InvalidPageToken { .. } => {
