@@ -1,7 +1,7 @@
 use std::str::FromStr;
 
 use pleach_engine::{
-    At, Batch, BucketName, CommitError, Direction, EngineError, Entry, Expectation, Key, Operation, Revision,
+    At, Batch, BucketName, CommitError, Direction, Engine as _, EngineError, Entry, Expectation, Key, Operation, Revision,
     ScanQuery,
 };
 use serde_json::{Value, json};
