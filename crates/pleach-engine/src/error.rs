@@ -27,7 +27,7 @@ pub enum ErrorKind {
     Unknown,
     /// Open the store again.
     Closed,
-    /// Stored bytes are damaged: look at the report before doing anything else.
+    /// What is stored is damaged or breaks its contract: look at the report before doing anything else.
     Corrupt,
     /// Report it.
     Bug,

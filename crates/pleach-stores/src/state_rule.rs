@@ -8,7 +8,7 @@ use crate::contracts::Contracts;
 use crate::envelope::Envelope;
 use crate::error::AuthorityError;
 use crate::guards::Shared;
-use crate::naming::{lineage_token, system_bucket};
+use crate::naming::system_bucket;
 use crate::record::{Authority, Materialised};
 use crate::system::parsed;
 
@@ -199,6 +199,7 @@ impl Contracts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::naming::lineage_token;
 
     /// Records and keys name a lineage alike, so that a rule is found by the key of an entry.
     #[test]

@@ -250,11 +250,7 @@ impl DynamicStore {
 
     /// Commits an operation on the entry `raw`; none if what it expects does not hold. The guard checks it by the contracts
     /// in force, unless that is the session's own, which has checked it already.
-    async fn commit(
-        &self,
-        raw: Option<&str>,
-        operation: Operation,
-    ) -> Result<Option<Committed>, StateError> {
+    async fn commit(&self, raw: Option<&str>, operation: Operation) -> Result<Option<Committed>, StateError> {
         let shared = &self.state.shared;
         let (batch, checked) = (Batch::from(operation), Some(&self.compiled.digest));
         match shared.engine.commit_checked(&shared.bucket, batch, checked).await {

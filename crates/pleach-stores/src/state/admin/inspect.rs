@@ -1,7 +1,7 @@
 use pleach_contract::{ContractId, NAME_CHARS_MAX};
 use pleach_engine::{
-    At, Batch, CommitError, Engine as _, Entry, Expectation, Key, KeyRange, Operation, PAGE_ENTRIES_MAX, ScanQuery,
-    Selection, Timestamp,
+    At, Batch, CommitError, Engine as _, Entry, Expectation, Key, KeyRange, Operation, PAGE_ENTRIES_MAX,
+    ScanQuery, Selection, Timestamp,
 };
 use serde_json::{Value, json};
 
