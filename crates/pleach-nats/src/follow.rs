@@ -90,7 +90,9 @@ impl Shared {
         let change = |stream: &mut Map<String, Value>| config::repeat(stream, &bucket.names);
         match self.change_stream(&bucket.name, &bucket.names, change).await {
             // Whoever may only read goes by the messages of writers.
-            Err(EngineError::Refused { .. }) => bucket.is_left_alone.store(true, Ordering::Release),
+            Err(EngineError::Refused { .. } | EngineError::Denied { .. }) => {
+                bucket.is_left_alone.store(true, Ordering::Release);
+            }
             changed => drop(changed?),
         }
         Ok(())
