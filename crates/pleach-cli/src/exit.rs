@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use pleach::ErrorKind;
 
 /// Every kind of error, in the order of their exit codes.
-const KINDS: [ErrorKind; 10] = [
+const KINDS: [ErrorKind; 11] = [
     ErrorKind::Bug,
     ErrorKind::Invalid,
     ErrorKind::NotFound,
@@ -14,6 +14,7 @@ const KINDS: [ErrorKind; 10] = [
     ErrorKind::Closed,
     ErrorKind::Corrupt,
     ErrorKind::Unknown,
+    ErrorKind::NotAllowed,
 ];
 
 /// The commands whose exit code says what a new contract changes.
@@ -83,10 +84,11 @@ const fn describe(kind: ErrorKind) -> (u8, &'static str) {
             (7, "It cannot be done now: the store is in use, its server away, or a disk full. Try later.")
         }
         ErrorKind::Closed => (8, "The store was closed or takes no more writes. Open it again."),
-        ErrorKind::Corrupt => (9, "Stored bytes are damaged. Look at the report before doing anything else."),
+        ErrorKind::Corrupt => (9, "What is stored is damaged or breaks its contract. Look at it before doing anything else."),
         ErrorKind::Unknown => {
             (10, "It may have happened or not. Look at what is there before doing it again.")
         }
+        ErrorKind::NotAllowed => (11, "The caller may not do this. Take the way that the help names."),
     }
 }
 
@@ -97,7 +99,7 @@ mod tests {
     #[test]
     fn codes_count_from_one_in_the_order_of_the_help() {
         let codes: Vec<u8> = KINDS.into_iter().map(|kind| describe(kind).0).collect();
-        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     }
 
     #[test]

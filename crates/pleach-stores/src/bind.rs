@@ -20,16 +20,23 @@ impl Contracts {
         let lineage = contract.id.as_str();
         let unknown = || AuthorityError::UnknownLineage { lineage: lineage.to_owned() };
         let authority = system.authority(lineage).await?.ok_or_else(unknown)?.value;
-        let digest = contract.digest().to_string();
         let in_force = self.digest_in_force(&authority).await?;
-        if in_force.as_ref() != Some(&digest) {
-            self.check_accepted(contract, &digest, in_force.as_deref()).await?;
+        if let Some(other) = self.other_in_force(contract, in_force.as_deref()).await? {
+            for (alias, resource) in &contract.resources.kv {
+                let new = other.contract.resources.kv.get(alias);
+                if !new.is_some_and(|new| accepts(new, resource)) {
+                    return Err(other.refuse(contract, alias));
+                }
+            }
         }
         let mut bindings = authority.bindings;
         bindings.retain(|alias, _| contract.resources.kv.contains_key(alias));
         let missing = contract.resources.kv.keys().find(|alias| !bindings.contains_key(*alias));
         match missing {
-            Some(_) => Err(AuthorityError::NotInForce { lineage: lineage.to_owned(), digest, in_force }),
+            Some(_) => {
+                let (lineage, digest) = (lineage.to_owned(), contract.digest().to_string());
+                Err(AuthorityError::NotInForce { lineage, digest, in_force })
+            }
             None => Ok(bindings),
         }
     }
@@ -65,42 +72,48 @@ impl Contracts {
         Ok(None)
     }
 
-    /// Refuses a contract that is not in force, unless it was accepted and the one in force accepts what it writes.
-    async fn check_accepted(
+    /// The contract in force, if that is another than the one that code was written for, which must have been accepted
+    /// at some time.
+    pub(crate) async fn other_in_force(
         &self,
         contract: &Contract,
-        digest: &str,
         in_force: Option<&str>,
-    ) -> Result<(), AuthorityError> {
-        let system = &self.shared.system;
-        let lineage = contract.id.as_str();
-        let decisions = system.decisions(lineage).await?;
-        let last_version = |digest: &str| decisions.iter().rposition(|decision| decision.digest == digest);
-        let Some(accepted) = last_version(digest) else {
-            return Err(AuthorityError::NotAccepted {
-                lineage: lineage.to_owned(),
-                digest: digest.to_owned(),
-            });
-        };
-        let not_in_force = || AuthorityError::NotInForce {
-            lineage: lineage.to_owned(),
-            digest: digest.to_owned(),
-            in_force: in_force.map(str::to_owned),
-        };
-        let Some(current) = in_force else { return Err(not_in_force()) };
-        let is_later = last_version(current).is_none_or(|current| current < accepted);
-        let current = system.contract(lineage, current).await?;
-        for (alias, resource) in &contract.resources.kv {
-            let is_accepted = current.resources.kv.get(alias).is_some_and(|new| accepts(new, resource));
-            if !is_accepted && is_later {
-                return Err(not_in_force());
-            }
-            if !is_accepted {
-                let (lineage, alias) = (lineage.to_owned(), alias.clone());
-                return Err(AuthorityError::Outdated { lineage, alias });
-            }
+    ) -> Result<Option<OtherInForce>, AuthorityError> {
+        if in_force.is_some_and(|digest| contract.is_called(digest)) {
+            return Ok(None);
         }
-        Ok(())
+        let system = &self.shared.system;
+        let (lineage, digest) = (contract.id.to_string(), contract.digest().to_string());
+        let decisions = system.decisions(&lineage).await?;
+        let accepted = decisions.iter().rposition(|decision| contract.is_called(&decision.digest));
+        let Some(accepted) = accepted else {
+            return Err(AuthorityError::NotAccepted { lineage, digest });
+        };
+        let Some(current) = in_force else {
+            return Err(AuthorityError::NotInForce { lineage, digest, in_force: None });
+        };
+        let last = decisions.iter().rposition(|decision| decision.digest == current);
+        let is_older = last.is_none_or(|last| last < accepted);
+        Ok(Some(OtherInForce { contract: system.contract(&lineage, current).await?, is_older }))
+    }
+}
+
+/// The contract in force, while code was written for another one that was accepted.
+pub(crate) struct OtherInForce {
+    pub(crate) contract: Contract,
+    /// Whether it was accepted before the one that the code was written for.
+    is_older: bool,
+}
+
+impl OtherInForce {
+    /// Refuses code that was written for `contract`, since this one does not accept what it writes to `name`.
+    pub(crate) fn refuse(&self, contract: &Contract, name: &str) -> AuthorityError {
+        let lineage = contract.id.to_string();
+        if self.is_older {
+            let (digest, in_force) = (contract.digest().to_string(), self.contract.digest().to_string());
+            return AuthorityError::NotInForce { lineage, digest, in_force: Some(in_force) };
+        }
+        AuthorityError::Outdated { lineage, alias: name.to_owned() }
     }
 }
 

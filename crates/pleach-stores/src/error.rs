@@ -256,8 +256,9 @@ impl AuthorityError {
             Self::NotAdopted { .. } => "name a bucket that is there and belongs to nobody",
             Self::Name { .. } => "name a shorter service of a-z, 0-9 and _",
             Self::OtherService { .. } => "leave the service out: its buckets keep their names",
-            Self::UnknownLineage { .. } => "plan and apply a contract of it first",
-            Self::NotAccepted { .. } => "plan and apply the contract that the program was built with",
+            Self::UnknownLineage { .. } | Self::NotAccepted { .. } => {
+                "see what the contract of the program changes with `pleach contract plan FILE`, then `apply` the plan"
+            }
             Self::NotInForce { .. } => {
                 "apply its plan again, which goes on where it was, or wait for who applies it"
             }

@@ -1,5 +1,7 @@
 use std::fmt;
+use std::future::Future;
 use std::num::NonZeroU8;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,24 +16,25 @@ use crate::glass::Glass;
 use crate::guard::Guard;
 use crate::guards::{Guards, Shared};
 use crate::keeper::Keeper;
-use crate::naming::is_reserved;
+use crate::naming::{holds_state, is_reserved};
+use crate::state::STATE_BUCKET;
 
 /// What to do instead of writing to the system bucket.
 const SYSTEM_INSTEAD: &str = "leave it to the commands of `pleach contract`, which write it";
 
-/// What to do instead of writing to what users and devices have stored.
+/// What to do instead of reading or writing what users and devices have stored.
 const STATE_INSTEAD: &str =
     "use `pleach state admin`, or a session of the user or device; only in an emergency `--break-glass WHY`";
 
 /// An engine that refuses what breaks a contract.
 ///
 /// It stands around any engine. Buckets that no contract owns are as they were; one that a contract owns takes only
-/// writes that keep it, whoever makes them, and is not reconfigured or deleted but by the contract's authority. Reads
-/// are free. The system bucket is written by the authority alone.
+/// writes that keep it, whoever makes them, and is not reconfigured or deleted but by the contract's authority. Its
+/// entries can be read by anyone. The system bucket is written by the authority alone, and can be read by anyone, too.
 ///
-/// [`Guarded::break_glass`] gives one that lets everything pass and records it. What users and devices have stored is
-/// written by their sessions, through [`Guarded::for_state`], and by whoever copies it whole from another store, through
-/// [`Guarded::for_copies`].
+/// What users and devices have stored is read and written by their sessions and by administrators, through
+/// [`Guarded::for_state`], and by copies of whole buckets, through [`Guarded::for_copies`]. Sessions write only what keeps
+/// the contracts in force. [`Guarded::break_glass`] gives an engine that lets everything pass and records it.
 #[derive(Clone)]
 pub struct Guarded {
     shared: Arc<Shared>,
@@ -92,8 +95,8 @@ impl Guarded {
         Self { shared: Arc::new(shared), way: Way::Common, keeper: Keeper::Nobody }
     }
 
-    /// The same engine for the sessions of users and devices, and for nothing else: it writes to their buckets, which
-    /// others do not.
+    /// The same engine for the sessions of users and devices, and for nothing else: it reads and writes their buckets,
+    /// which others do not.
     #[must_use]
     pub fn for_state(&self) -> Self {
         Self { way: Way::State, ..self.clone() }
@@ -125,6 +128,32 @@ impl Guarded {
     #[must_use]
     pub fn keeping(&self, keeper: Keeper) -> Self {
         Self { keeper, ..self.clone() }
+    }
+
+    /// Refuses a handle on a bucket whose entries this engine does not show.
+    ///
+    /// # Errors
+    /// [`EngineError::StoreOwned`] if it holds what users and devices have stored.
+    pub fn may_read(&self, bucket: &BucketName) -> Result<(), EngineError> {
+        if holds_state(bucket) && matches!(self.way, Way::Common) {
+            let (bucket, instead) = (bucket.clone(), STATE_INSTEAD);
+            return Err(EngineError::StoreOwned { bucket, action: "read", instead });
+        }
+        Ok(())
+    }
+
+    /// What has to be asked before entries of `bucket` are shown; none for most, so that their reads cost nothing more.
+    fn before_reads<'a>(&'a self, bucket: &'a BucketName) -> Option<Permission<'a>> {
+        if !holds_state(bucket) {
+            return None;
+        }
+        Some(Box::pin(async move {
+            self.may_read(bucket)?;
+            match &self.way {
+                Way::Glass(glass) => glass.record(&self.shared, bucket, "read", &[]).await,
+                Way::Common | Way::State | Way::Copies => Ok(()),
+            }
+        }))
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -161,7 +190,12 @@ impl Guarded {
         };
         let now = self.shared.clock.now();
         let batch = match self.permit(guards, bucket, Deed::Write, &keys).await? {
-            None => batch,
+            None => {
+                if matches!(self.way, Way::State) && bucket.as_str() == STATE_BUCKET {
+                    guards.state.check(bucket, &batch, checked)?;
+                }
+                batch
+            }
             Some(Permit::Guarded(guard)) => guard.check(batch, now, checked)?,
             Some(Permit::Broken(guard)) => guard.stamp(batch, now),
         };
@@ -210,6 +244,9 @@ impl Guarded {
         }
     }
 }
+
+/// Whether entries may be shown, where that has to be asked or recorded first.
+type Permission<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + 'a>>;
 
 /// What stands before a bucket that is owned.
 enum Permit {
@@ -268,6 +305,6 @@ impl Engine for Guarded {
         self.shared.inner.compact_key(bucket, key, keep).await
     }
 
-    hand_on!([shared.inner] capabilities bucket buckets read history scan count watch create_consumer consumers);
-    hand_on!([shared.inner] consumer acknowledge reset_consumer delete_consumer close);
+    hand_on!([shared.inner] after before_reads: read history scan count watch create_consumer reset_consumer);
+    hand_on!([shared.inner] capabilities bucket buckets consumers consumer acknowledge delete_consumer close);
 }

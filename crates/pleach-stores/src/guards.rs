@@ -13,6 +13,7 @@ use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
 use crate::guard::{Guard, Rule, Upcoming};
 use crate::record::{Claim, Owner, OwnerState};
+use crate::state_rule::StateRules;
 use crate::system::{System, parsed};
 
 /// On engines that others write to as well, what is known about guards is looked up again before a write when it is
@@ -46,6 +47,8 @@ struct Slot {
 /// them can wait for all writes that were judged by the old ones.
 pub(crate) struct Guards {
     pub(crate) by_bucket: HashMap<BucketName, Arc<Guard>>,
+    /// What the sessions of users and devices may write.
+    pub(crate) state: StateRules,
     /// The newest record of the system bucket that is in them.
     revision: Option<Revision>,
     /// When they were last known to be current, by the clock's elapsed time in milliseconds.
@@ -146,8 +149,9 @@ impl Shared {
         retired: &mut Vec<Unused>,
     ) -> Result<Arc<Guards>, EngineError> {
         let revision = self.system.revision().await?;
-        let mut by_bucket = HashMap::new();
+        let (mut by_bucket, mut state) = (HashMap::new(), StateRules::default());
         if revision.is_some() {
+            state = self.state_rules().await?;
             for entry in self.system.entries("bucket.").await? {
                 let name = entry.key.as_str().strip_prefix("bucket.").unwrap_or_default();
                 if let Ok(bucket) = BucketName::parse(name) {
@@ -159,7 +163,7 @@ impl Shared {
         by_bucket.extend(ahead.into_iter().map(|(bucket, guard)| (bucket, Arc::new(guard))));
         let (used, unused) = oneshot::channel();
         let seen = AtomicU64::new(self.milliseconds());
-        let guards = Arc::new(Guards { by_bucket, revision, seen, _used: used });
+        let guards = Arc::new(Guards { by_bucket, state, revision, seen, _used: used });
         let slot = Slot { guards: Arc::clone(&guards), unused };
         self.exchange(Some(slot), retired);
         Ok(guards)

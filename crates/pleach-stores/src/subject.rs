@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pleach_contract::evolution::Question;
 use pleach_contract::key::{Grammar, Kind};
-use pleach_contract::{KvResource, Refused, Violation, canonical};
+use pleach_contract::{KvResource, Refused, Violation, canonical, parse_json_strict};
 use pleach_engine::{Entry, Timestamp};
 use serde_json::Value;
 
@@ -81,8 +81,7 @@ impl<'e> Looked<'e> {
     }
 
     fn value(&self) -> &Result<Value, String> {
-        self.value
-            .get_or_init(|| serde_json::from_slice(&self.entry.value).map_err(|error| error.to_string()))
+        self.value.get_or_init(|| parse_json_strict(&self.entry.value).map_err(|error| error.to_string()))
     }
 
     /// Why the new contract refuses it, if it does.

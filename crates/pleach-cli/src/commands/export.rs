@@ -20,7 +20,7 @@ use crate::wait::{self, Interrupt, Waited};
 #[derive(Args, Debug)]
 #[command(
     after_help = "Each bucket is a line with its configuration, then a line for each entry, from one snapshot.\n\
-                  Without a bucket, all are exported. With -o, the file appears when it is complete.\n\n\
+                  Without a bucket, all are exported, what users and devices have stored included. With -o, the file appears when it is complete.\n\n\
                   Examples:\n  pleach kv export -o backup.ndjson\n  pleach kv export carts --history | gzip > carts.gz\n  \
                   pleach kv export carts | pleach --store file:./copy kv import --create-buckets"
 )]
@@ -40,9 +40,11 @@ pub(crate) struct ExportArgs {
 
 impl ExportArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let store = app.store().await?;
+        let mut store = app.store().await?;
         let mut names = self.buckets;
         if names.is_empty() {
+            // A copy of all there is has what users and devices have stored, too; by name that is not to be had.
+            store = store.for_copies();
             names = store.buckets().await?.into_iter().map(|info| info.name).collect();
             // Nobody could import what a store knows about its contracts: only its authority writes that.
             names.retain(|name| name.as_str() != pleach::stores::SYSTEM_BUCKET);

@@ -42,7 +42,7 @@ pub(crate) struct ListArgs {
 
 impl ListArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let map = self.session.open(app, false).await?.map::<Value>(&self.store)?.prefix(&self.prefix);
+        let map = super::view(self.session.open(app).await?.map::<Value>(&self.store)?, &self.prefix);
         let page = map.list(ListOptions { offset: self.offset, limit: self.limit }).await?;
         if app.output.is_json() {
             return app.output.object(&page.to_json());

@@ -199,7 +199,7 @@ fn what_is_not_permitted_is_told_with_what_the_server_said() {
     let address = server.url().replace("nats://", "");
     given_bucket(format!("nats://all:a@{address}")).ok(&["kv", "put", "b", "k", "1"]);
     let reader = given_store(format!("nats://reader:r@{address}?timeout=1"));
-    reader.run(&["kv", "put", "b", "k", "2"]).fails(2, "not permitted");
+    reader.run(&["kv", "put", "b", "k", "2"]).fails(11, "not permitted");
     assert_eq!(reader.ok(&["kv", "get", "b", "k"]), "1\n");
 }
 

@@ -71,7 +71,8 @@ async fn a_commit_without_permission_is_refused() {
     let (all, reader) = (connect_as(&server, "all", "a").await, connect_as(&server, "reader", "r").await);
     create(&all, |_| ()).await;
     let error = reader.commit(&carts(), Batch::new().put(key("a"), "1")).await.unwrap_err();
-    assert!(matches!(error, CommitError::Engine(EngineError::Refused { .. })), "{error:?}");
+    assert!(matches!(error, CommitError::Engine(EngineError::Denied { .. })), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::NotAllowed);
     assert_eq!(reader.read(&carts(), &key("a"), At::Latest).await.unwrap(), None);
 }
 

@@ -16,6 +16,7 @@ use pleach_stores::state::{
     Cell, DeleteOutcome, Erasure, GetOutcome, ListOptions, MapStore, Principal, PutOptions, PutOutcome,
     STATE_BUCKET, State, StateEvent, WatchFrom,
 };
+use pleach_stores::{ApplyOptions, Contracts, Guarded, PlanOptions};
 use pollster::block_on;
 use serde_json::{Value, json};
 
@@ -84,19 +85,26 @@ impl Opened {
         let config = BucketConfig { durability: Durability::Buffered, ..BucketConfig::default() };
         let bucket = BucketName::parse(STATE_BUCKET).unwrap();
         engine.create_bucket(&bucket, config).await.unwrap();
-        let state = State::open(Arc::new(engine), Arc::clone(&clock) as Arc<dyn Clock>).await.unwrap();
+        let engine = Guarded::new(Arc::new(engine), Arc::clone(&clock) as Arc<dyn Clock>);
+        let plan = Contracts::of(&engine).plan(&contract(), PlanOptions::default()).await.unwrap();
+        Contracts::of(&engine).apply(&plan, ApplyOptions::by("olga")).await.unwrap();
+        let state = State::open(&engine).await.unwrap();
         Self { state, clock }
     }
 
     fn map(&self, who: &str) -> MapStore<Value> {
-        let contract = Contract::from_value(&json!({
-            "format": "pleach.contract.v1", "id": "acme.notes@v1", "kind": "app", "displayName": "Notes",
-            "description": "Notes", "schemas": {"Any": true},
-            "state": {"things": {"kind": "map", "schema": {"schema": "Any"}}},
-        }));
-        let contract = self.state.contract(&contract.unwrap().contract).unwrap();
+        let contract = block_on(self.state.contract(&contract())).unwrap();
         self.state.session(who.parse().unwrap(), &contract).map("things").unwrap()
     }
+}
+
+fn contract() -> Contract {
+    let document = json!({
+        "format": "pleach.contract.v1", "id": "acme.notes@v1", "kind": "app", "displayName": "Notes",
+        "description": "Notes", "schemas": {"Any": true},
+        "state": {"things": {"kind": "map", "schema": {"schema": "Any"}}},
+    });
+    Contract::from_value(&document).unwrap().contract
 }
 
 fn bob() -> Principal {

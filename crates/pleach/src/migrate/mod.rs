@@ -122,7 +122,7 @@ impl Migration {
         if target.capabilities().batch_operations_max < 2 {
             return Err(EngineError::Unsupported { what: "batches, which a migration needs" }.into());
         }
-        let target = &target.for_copies().keeping(Keeper::Migrations);
+        let (source, target) = (&source.for_copies(), &target.for_copies().keeping(Keeper::Migrations));
         if plan.begun == Begun::No {
             let config = plan.working_config(target.capabilities());
             target.engine().create_bucket(&plan.target, config).await?;

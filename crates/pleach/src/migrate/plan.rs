@@ -84,6 +84,7 @@ impl Plan {
         to: &BucketName,
         options: &MigrateOptions,
     ) -> Result<Self, Error> {
+        let (source, target) = (&source.for_copies(), &target.for_copies());
         let info = source.engine().bucket(from).await?;
         let identity = format!("{} {from} {}", options.origin, info.created);
         let (mut config, mut losses) = fitting(&info.config, options, target.capabilities());

@@ -140,7 +140,7 @@ on_every_engine! {
         of_two_plans_the_second_to_be_applied_has_moved
         a_service_reads_and_writes_with_types
         typed_writes_carry_the_origin_of_their_store
-        state_is_not_written_by_hand
+        state_is_not_read_or_written_by_hand
         no_value_outlives_the_time_to_live_of_its_keyspace
         adopted_values_have_the_version_of_their_keyspace;
     typed:

@@ -19,10 +19,13 @@ use tempfile::TempDir;
 use super::super::address::Namespace;
 use super::super::*;
 use super::meddler::Meddler;
+use crate::{ApplyOptions, Contracts, Guarded, PlanOptions};
 
 /// State on an engine, on a clock that stands still.
 pub(super) struct Given {
     pub(super) engine: Arc<Meddler>,
+    /// The same engine with its guards, as everyone has it.
+    pub(super) guarded: Guarded,
     pub(super) clock: Arc<ManualClock>,
     pub(super) state: State,
     /// Whether the engine's time is that of the clock, and passes only when told to.
@@ -73,8 +76,9 @@ impl Given {
     fn on(engine: Arc<dyn Engine>, clock: Arc<ManualClock>, directory: Option<TempDir>) -> Self {
         let engine = Arc::new(Meddler::new(engine));
         let shared = Arc::clone(&engine) as Arc<dyn Engine>;
-        let state = pollster::block_on(State::open(shared, Arc::clone(&clock) as Arc<dyn Clock>)).unwrap();
-        Self { engine, clock, state, is_exact: true, directory }
+        let guarded = Guarded::new(shared, Arc::clone(&clock) as Arc<dyn Clock>);
+        let state = pollster::block_on(State::open(&guarded)).unwrap();
+        Self { engine, guarded, clock, state, is_exact: true, directory }
     }
 
     /// A session of Ann with the first version of the notes.
@@ -82,8 +86,26 @@ impl Given {
         self.session("user:ann", &first())
     }
 
+    /// A session under a contract, which is put in force unless its programs may go on.
     pub(super) fn session(&self, principal: &str, contract: &Contract) -> Session {
-        self.state.session(principal.parse().unwrap(), &self.state.contract(contract).unwrap())
+        self.state.session(principal.parse().unwrap(), &self.accepted(contract))
+    }
+
+    /// The stores of a contract, which is put in force unless its programs may go on.
+    pub(super) fn accepted(&self, contract: &Contract) -> StateContract {
+        pollster::block_on(async {
+            if let Err(StateError::Authority(_)) = self.state.contract(contract).await {
+                self.accept(contract).await;
+            }
+            self.state.contract(contract).await.unwrap()
+        })
+    }
+
+    /// Puts a contract in force, whatever is dangerous about it.
+    pub(super) async fn accept(&self, contract: &Contract) {
+        let contracts = Contracts::of(&self.guarded);
+        let plan = contracts.plan(contract, PlanOptions::default()).await.unwrap();
+        contracts.apply(&plan, ApplyOptions::by("olga").acknowledging("a test")).await.unwrap();
     }
 
     /// Ann's drafts.
