@@ -23,9 +23,10 @@ impl Contracts {
         let in_force = self.digest_in_force(&authority).await?;
         if let Some(other) = self.other_in_force(contract, in_force.as_deref()).await? {
             for (alias, resource) in &contract.resources.kv {
-                let new = other.contract.resources.kv.get(alias);
+                let new = other.resources.kv.get(alias);
                 if !new.is_some_and(|new| accepts(new, resource)) {
-                    return Err(other.refuse(contract, alias));
+                    let (lineage, alias) = (lineage.to_owned(), alias.clone());
+                    return Err(AuthorityError::Outdated { lineage, alias });
                 }
             }
         }
@@ -63,57 +64,46 @@ impl Contracts {
         if let Some(digest) = authority.in_force() {
             return Ok(Some(digest.to_owned()));
         }
+        let system = &self.shared.system;
         for binding in authority.bindings.values() {
-            let owner = self.shared.system.owner(&binding.bucket).await?;
+            let owner = system.owner(&binding.bucket).await?;
             if let Some(digest) = owner.and_then(|kept| kept.value.digest) {
                 return Ok(Some(digest));
             }
         }
-        Ok(None)
+        // One without buckets has no step that could fail, so only the last can be unfinished.
+        let decisions = system.decisions(&authority.lineage).await?;
+        let before = decisions.into_iter().find(|decision| decision.version + 1 == authority.version);
+        Ok(before.filter(|_| authority.bindings.is_empty()).map(|decision| decision.digest))
     }
 
     /// The contract in force, if that is another than the one that code was written for, which must have been accepted
-    /// at some time.
+    /// before it.
     pub(crate) async fn other_in_force(
         &self,
         contract: &Contract,
         in_force: Option<&str>,
-    ) -> Result<Option<OtherInForce>, AuthorityError> {
+    ) -> Result<Option<Contract>, AuthorityError> {
         if in_force.is_some_and(|digest| contract.is_called(digest)) {
             return Ok(None);
         }
         let system = &self.shared.system;
         let (lineage, digest) = (contract.id.to_string(), contract.digest().to_string());
         let decisions = system.decisions(&lineage).await?;
-        let accepted = decisions.iter().rposition(|decision| contract.is_called(&decision.digest));
+        let accepted = decisions.iter().position(|decision| contract.is_called(&decision.digest));
         let Some(accepted) = accepted else {
             return Err(AuthorityError::NotAccepted { lineage, digest });
         };
-        let Some(current) = in_force else {
-            return Err(AuthorityError::NotInForce { lineage, digest, in_force: None });
-        };
-        let last = decisions.iter().rposition(|decision| decision.digest == current);
-        let is_older = last.is_none_or(|last| last < accepted);
-        Ok(Some(OtherInForce { contract: system.contract(&lineage, current).await?, is_older }))
-    }
-}
-
-/// The contract in force, while code was written for another one that was accepted.
-pub(crate) struct OtherInForce {
-    pub(crate) contract: Contract,
-    /// Whether it was accepted before the one that the code was written for.
-    is_older: bool,
-}
-
-impl OtherInForce {
-    /// Refuses code that was written for `contract`, since this one does not accept what it writes to `name`.
-    pub(crate) fn refuse(&self, contract: &Contract, name: &str) -> AuthorityError {
-        let lineage = contract.id.to_string();
-        if self.is_older {
-            let (digest, in_force) = (contract.digest().to_string(), self.contract.digest().to_string());
-            return AuthorityError::NotInForce { lineage, digest, in_force: Some(in_force) };
+        let current = in_force.and_then(|digest| decisions.iter().rposition(|one| one.digest == digest));
+        match (in_force, current) {
+            (Some(in_force), Some(current)) if accepted < current => {
+                system.contract(&lineage, in_force).await.map(Some)
+            }
+            // It was accepted after the one in force, and has never been in force itself.
+            (in_force, _) => {
+                Err(AuthorityError::NotInForce { lineage, digest, in_force: in_force.map(str::to_owned) })
+            }
         }
-        AuthorityError::Outdated { lineage, alias: name.to_owned() }
     }
 }
 

@@ -9,21 +9,29 @@
 //!
 //! This crate speaks to an `Engine` and never knows which; doors and the library stand above it.
 
+mod alike;
 mod apply;
+mod asked;
 mod bind;
 mod binding;
+mod bucket_findings;
 mod claims;
 mod compiled;
 mod contracts;
+mod data_findings;
 mod depths;
+mod drift;
 mod envelope;
 mod error;
+mod evidence;
 mod glass;
 mod guard;
 mod guarded;
 mod guards;
+mod judge;
 mod keeper;
 mod kv;
+mod look_again;
 mod naming;
 mod place;
 mod plan;
@@ -32,11 +40,12 @@ mod read_back;
 mod reconcile;
 mod record;
 mod service;
+mod shortfalls;
 pub mod state;
 mod state_rule;
 mod stored_state;
-mod subject;
 mod survey;
+mod surveyed_entry;
 mod system;
 mod verify;
 
@@ -46,9 +55,11 @@ pub use compiled::{CompiledKeyspace, CompiledResource, Misfit};
 pub use contracts::{Applied, Contracts, LineageStatus, PlanSummary};
 pub use envelope::Envelope;
 pub use error::AuthorityError;
+pub use evidence::{Answer, Expiring, KeptAnswer, SAMPLES_MAX, Sample, Scanned};
 pub use glass::GLASS_KEYS_MAX;
 pub use guarded::Guarded;
 pub use guards::GUARD_AGE_MAX;
+pub use judge::{Judge, Ruling, StoredRecord};
 pub use keeper::Keeper;
 pub use kv::{
     BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
@@ -57,10 +68,7 @@ pub use kv::{
 };
 pub use naming::SYSTEM_BUCKET;
 pub use place::OWNER_METADATA;
-pub use plan::{
-    Answer, Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanStatus, SAMPLES_MAX, Sample, Scanned,
-    Shortfall, Step,
-};
+pub use plan::{Base, Drift, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanStatus, Shortfall, Step};
 pub use planner::PlanOptions;
 pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Damage, Decision, GlassAct, Materialised, Owner, OwnerState};

@@ -168,14 +168,16 @@ impl Contracts {
         let in_force = self.digest_in_force(&authority).await?;
         let Some(other) = self.other_in_force(contract, in_force.as_deref()).await? else { return Ok(()) };
         let refused = contract.state.iter().find(|(name, old)| {
-            !other.contract.state.get(*name).is_some_and(|new| {
+            !other.state.get(*name).is_some_and(|new| {
                 let version = &old.state_version;
                 let knows = new.state_version == *version || new.accepted_versions.contains_key(version);
                 new.kind == old.kind && knows
             })
         });
         match refused {
-            Some((store, _)) => Err(other.refuse(contract, store)),
+            Some((store, _)) => {
+                Err(AuthorityError::Outdated { lineage: lineage.to_owned(), alias: store.clone() })
+            }
             None => Ok(()),
         }
     }

@@ -1,6 +1,5 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use pleach_contract::{Contract, ContractId};
@@ -10,14 +9,14 @@ use pleach_engine::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::binding::Unstamped;
-use crate::compiled::CompiledResource;
 use crate::contracts::Contracts;
 use crate::envelope::Envelope;
 use crate::error::AuthorityError;
+use crate::judge::{Judge, Ruling, StoredRecord};
 use crate::naming::lineage_token;
 use crate::record::{GlassAct, OwnerState, moment};
 use crate::state::STATE_BUCKET;
+use crate::stored_state::state_name;
 use crate::survey::{TURN_ENTRIES, take_turns};
 use crate::system::parsed;
 use crate::{OnProgress, ScanProgress};
@@ -93,8 +92,15 @@ struct Place {
 }
 
 enum PlaceKind {
-    Kv { resource: Arc<CompiledResource>, unstamped: Option<Unstamped> },
-    State { contract: Box<Contract> },
+    Kv {
+        alias: String,
+        judge: Judge,
+    },
+    /// The judges of its stores, as far as they were needed.
+    State {
+        contract: Box<Contract>,
+        judges: BTreeMap<String, Judge>,
+    },
 }
 
 /// Where records come from.
@@ -129,7 +135,7 @@ impl Contracts {
                 places.push_back(Place {
                     bucket: BucketName::parse(bucket)?,
                     filters: Vec::new(),
-                    kind: PlaceKind::Kv { resource, unstamped: owner.unstamped },
+                    kind: PlaceKind::Kv { alias: owner.alias, judge: Judge::kv(resource, owner.unstamped) },
                     records: 0,
                 });
             }
@@ -139,7 +145,7 @@ impl Contracts {
             bucket: BucketName::parse(STATE_BUCKET)?,
             // An owner is two tokens, and a store one: what follows is a key in it, or nothing.
             filters: vec![KeyFilter::parse(format!("*.*.{}.>", lineage_token(lineage.as_str())))?],
-            kind: PlaceKind::State { contract: Box::new(contract) },
+            kind: PlaceKind::State { contract: Box::new(contract), judges: BTreeMap::new() },
             records: 0,
         });
         let found =
@@ -204,7 +210,7 @@ impl Verification {
                 self.tell(&place, false);
             }
             place.records += 1;
-            let breach = self.judge(&place, &entry).await?;
+            let breach = self.judge(&mut place, &entry).await?;
             self.current = Some((place, records));
             if let Some(breach) = breach {
                 self.found.breaches += 1;
@@ -270,23 +276,24 @@ impl Verification {
         }
     }
 
-    async fn judge(&mut self, place: &Place, entry: &Entry) -> Result<Option<Breach>, AuthorityError> {
+    async fn judge(&mut self, place: &mut Place, entry: &Entry) -> Result<Option<Breach>, AuthorityError> {
         self.found.records += 1;
         let shared = &self.contracts.shared;
-        let (name, why) = match &place.kind {
-            PlaceKind::Kv { resource, unstamped } => {
-                (resource.alias().to_owned(), misfit(resource, unstamped.as_ref(), entry))
-            }
-            PlaceKind::State { contract } => {
+        let (name, judge) = match &mut place.kind {
+            PlaceKind::Kv { alias, judge } => (alias.clone(), &*judge),
+            PlaceKind::State { contract, judges } => {
                 let store = entry.key.tokens().nth(3).unwrap_or_default();
-                let why = match shared.compiled_state(contract, store)? {
-                    Some(resource) => misfit(&resource, None, entry),
-                    None => Some(format!("the contract declares no state store `{store}`")),
-                };
-                (crate::stored_state::state_name(store), why)
+                if !judges.contains_key(store) {
+                    judges.insert(store.to_owned(), self.contracts.judge_of_store(contract, store)?);
+                }
+                (state_name(store), &judges[store])
             }
         };
-        let Some(why) = why else { return Ok(None) };
+        let why = match judge.judge(&StoredRecord::new(entry)) {
+            // What the store keeps itself, for an index for example, is no value of a keyspace.
+            Ruling::Readable | Ruling::Reserved(_) => return Ok(None),
+            Ruling::Outside(misfit) | Ruling::Refused(misfit) => misfit.to_string(),
+        };
         let newest = shared.system.engine().read(&place.bucket, &entry.key, At::Latest).await?;
         Ok(Some(Breach {
             place: name,
@@ -303,7 +310,7 @@ impl Verification {
     fn tell(&self, place: &Place, is_done: bool) {
         if let Some(progress) = &self.progress {
             let alias = match &place.kind {
-                PlaceKind::Kv { resource, .. } => resource.alias().to_owned(),
+                PlaceKind::Kv { alias, .. } => alias.clone(),
                 PlaceKind::State { .. } => "state".to_owned(),
             };
             progress(&ScanProgress { alias, entries: place.records, is_done });
@@ -341,19 +348,6 @@ impl Records {
         let query = ScanQuery { selection, limit: PAGE_ENTRIES, ..ScanQuery::default() };
         Self::Live { query, ready: VecDeque::new(), is_done: false }
     }
-}
-
-/// What a value has against the resource that it is stored under, as a reader with types would find it.
-fn misfit(resource: &CompiledResource, unstamped: Option<&Unstamped>, entry: &Entry) -> Option<String> {
-    let keyspace = match resource.keyspace_of(&entry.key) {
-        Ok(keyspace) => keyspace,
-        Err(misfit) => return Some(misfit.to_string()),
-    };
-    let unstamped = || unstamped.map(|unstamped| unstamped.of(keyspace.name()));
-    let Some(version) = entry.headers.get(Envelope::VERSION).or_else(unstamped) else {
-        return Some("it carries no version".to_owned());
-    };
-    keyspace.check(version, &entry.value).err().map(|misfit| misfit.to_string())
 }
 
 /// The record of the last verification of a lineage.

@@ -10,12 +10,14 @@ mod codegen;
 mod conformance;
 mod crash;
 mod damage;
+mod evidence;
 mod evolution;
 mod facades;
 mod generated;
 mod given;
 mod guarding;
 mod in_force;
+mod judging;
 mod kv;
 mod planning;
 mod property;
@@ -143,7 +145,7 @@ on_both_engines! {
     in_force:
         after_a_failed_step_the_contract_in_force_is_the_old_one
         after_a_failed_step_programs_are_bound_by_what_is_in_force
-        a_program_that_fits_both_contracts_is_bound_while_an_apply_is_unfinished
+        a_contract_whose_apply_is_unfinished_binds_nothing
         a_first_contract_that_is_not_in_force_binds_nothing
         an_older_record_of_a_failed_apply_is_understood
         a_plan_that_is_in_force_is_applied_again_without_doing_anything

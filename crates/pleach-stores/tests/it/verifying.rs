@@ -1,7 +1,5 @@
 //! `Contracts::verify`: every stored value that breaks the contract in force is found.
 
-use std::sync::Arc;
-
 use pleach_engine::{Batch, Engine, Key, Operation};
 use pleach_stores::state::{Principal, State};
 use pleach_stores::{BREACH_SAMPLES_MAX, Breach, Contracts, Envelope};
@@ -124,11 +122,9 @@ pub(crate) async fn state_that_breaks_the_contract_is_found(given: Given) {
     };
     let contract = document(json!({"type": "string"}));
     given.accept(&contract).await;
-    let clock = Arc::clone(&given.clock) as Arc<dyn pleach_engine::Clock>;
-    let engine = Arc::new(given.engine.for_state()) as Arc<dyn Engine>;
-    let state = State::open(engine, clock).await.unwrap();
+    let state = State::open(&given.engine).await.unwrap();
     let ann: Principal = "user:ann".parse().unwrap();
-    let session = state.session(ann, &state.contract(&contract).unwrap());
+    let session = state.session(ann, &state.contract(&contract).await.unwrap());
     session.value::<String>("theme").unwrap().put(&"dark".to_owned()).await.unwrap();
     assert_eq!(verified(&given.contracts).await, []);
     given.insist(&document(json!({"enum": ["light"]}))).await;

@@ -110,7 +110,7 @@ pub(super) async fn a_contract_that_is_not_in_force_yet_has_no_session(given: Gi
     shared.system.commit(put.into()).await.unwrap();
     shared.reload().await.unwrap();
     let error = refused(given.state.contract(&drafts_of("Draft")).await);
-    assert!(matches!(&error, AuthorityError::Moved { .. }), "{error}");
+    assert!(matches!(&error, AuthorityError::NotInForce { .. }), "{error}");
     given.state.contract(&drafts_of("Any")).await.unwrap();
     // What is written meanwhile can be read once it is.
     assert!(matches!(old.put("a", &json!(7)).await, Err(StateError::NotInForce { .. })));
