@@ -294,6 +294,8 @@ pub enum EngineError {
     BrokenContract { bucket: BucketName, key: Key, lineage: String, reason: String },
     #[error("bucket {bucket} belongs to {owner} and is not to be {action} by hand")]
     ContractOwned { bucket: BucketName, owner: String, action: &'static str },
+    #[error("bucket {bucket} is being copied from another store and cannot be {action} before that is complete")]
+    Arriving { bucket: BucketName, action: &'static str },
     #[error("bucket {bucket} is kept by the store itself and is not to be {action} by hand")]
     StoreOwned { bucket: BucketName, action: &'static str, instead: &'static str },
     #[error("the record {bucket}/{key} at revision {revision} is damaged: {what}")]
@@ -335,6 +337,7 @@ impl EngineError {
             | Self::DiskFull { .. }
             | Self::Io { .. }
             | Self::Overloaded
+            | Self::Arriving { .. }
             | Self::Unreachable { .. } => ErrorKind::Unavailable,
             Self::UnknownOutcome { .. } => ErrorKind::Unknown,
             Self::Corrupt { .. } | Self::CorruptIndex { .. } | Self::DamagedRecord { .. } => {
@@ -393,6 +396,9 @@ impl EngineError {
             }
             Self::ContractOwned { .. } => {
                 "change the contract and see what that does with `pleach contract plan`, or break the glass"
+            }
+            Self::Arriving { .. } => {
+                "complete the migration or import that fills it, or delete the bucket to give that up"
             }
             Self::StoreOwned { instead, .. } => instead,
             Self::DamagedRecord { .. } => {

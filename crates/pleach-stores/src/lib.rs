@@ -35,6 +35,7 @@ mod stored_state;
 mod subject;
 mod survey;
 mod system;
+mod transfer;
 
 pub use apply::ApplyOptions;
 pub use binding::{Binding, Unstamped};
@@ -61,6 +62,7 @@ pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Damage, Decision, GlassAct, Materialised, Owner, OwnerState};
 pub use service::{BindOptions, Service};
 pub use survey::{OnProgress, ScanProgress};
+pub use transfer::{Arrival, ContractRecords, Extent, LineageRecords, TransferError, TransferLine};
 
 // What the signatures above are made of, so that the code that is made of a contract needs no other crate.
 pub use pleach_contract::key;
