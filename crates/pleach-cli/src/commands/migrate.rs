@@ -184,7 +184,7 @@ impl MigrateArgs {
         // Its records move by themselves, after all buckets.
         let names = names.filter(|name| name.as_str() != pleach::stores::SYSTEM_BUCKET);
         let pairs: Vec<_> = names.map(|name| BucketPair { from: name.clone(), to: name }).collect();
-        if pairs.is_empty() {
+        if pairs.is_empty() && source.contracts().lineages().await?.is_empty() {
             let problem = Problem::not_found("there is no bucket in the source");
             return Err(problem.help("name another store with --from").into());
         }

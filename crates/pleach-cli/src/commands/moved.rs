@@ -90,13 +90,8 @@ impl Moved {
 
     /// Completes the move after all buckets are complete.
     pub(super) async fn finish(self, output: &mut Output) -> anyhow::Result<()> {
-        let is_done = self.contracts.as_ref().is_some_and(|contracts| {
-            contracts.is_done() && !contracts.records().is_empty()
-        });
-        if !is_done {
-            for projection in move_projections(&self.source, &self.target, &self.buckets).await? {
-                print_projection(&projection, output)?;
-            }
+        for projection in move_projections(&self.source, &self.target, &self.buckets).await? {
+            print_projection(&projection, output)?;
         }
         let Some(contracts) = self.contracts.filter(|contracts| !contracts.records().is_empty()) else {
             return Ok(());

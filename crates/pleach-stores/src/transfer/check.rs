@@ -1,3 +1,4 @@
+use pleach_contract::Contract;
 use pleach_engine::{BucketConfig, Capabilities};
 
 use super::read::Snapshot;
@@ -53,11 +54,29 @@ impl Contracts {
     ) -> Result<BucketConfig, AuthorityError> {
         let (Some(digest), OwnerState::Owned) = (&owner.digest, &owner.state) else { return Ok(config) };
         let contract = self.shared.system.contract(&owner.lineage, digest).await?;
-        let resource = contract.resources.kv.get(&owner.alias);
-        match resource.is_some_and(|resource| resource.max_value_bytes.is_none()) {
-            true => Ok(BucketConfig { value_bytes_max: can.value_bytes_max, ..config }),
-            false => Ok(config),
+        Ok(fitted(&contract, &owner.alias, config, can))
+    }
+}
+
+impl ContractRecords {
+    /// The configuration of a bucket on an engine that can do `can`: see [`Contracts::moved_config`].
+    pub fn config_of(&self, bucket: &str, config: BucketConfig, can: &Capabilities) -> BucketConfig {
+        let of_lineage = |lineage: &LineageRecords| {
+            let owner = lineage.buckets.get(bucket).filter(|owner| owner.state == OwnerState::Owned)?;
+            let digest = owner.digest.as_ref()?;
+            let contract = contract_of(lineage.contracts.get(digest)?, digest).ok()?;
+            Some(fitted(&contract, &owner.alias, config.clone(), can))
+        };
+        self.lineages.iter().find_map(of_lineage).unwrap_or(config)
+    }
+}
+
+fn fitted(contract: &Contract, alias: &str, config: BucketConfig, can: &Capabilities) -> BucketConfig {
+    match contract.resources.kv.get(alias) {
+        Some(resource) if resource.max_value_bytes.is_none() => {
+            BucketConfig { value_bytes_max: can.value_bytes_max, ..config }
         }
+        _ => config,
     }
 }
 

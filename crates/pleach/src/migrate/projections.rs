@@ -1,8 +1,7 @@
 use std::collections::BTreeMap;
 
-use pleach_engine::{Batch, BucketName, CommitError, Key, Operation, Revision, ScanQuery, Selection};
+use pleach_engine::{Batch, BucketName, CommitError, Expectation, Key, Operation, Revision, ScanQuery, Selection};
 
-use super::MigrateError;
 use crate::projection::{POSITION_PREFIX, Position, projection_of};
 use crate::{Error, Store};
 
@@ -39,13 +38,11 @@ pub async fn move_projections(
                 None => None,
             };
             if let Some(position) = &next {
-                let put = Batch::from(Operation::put(key.clone(), position.encode()));
-                match target.engine().commit(to, put).await {
-                    Ok(_) => {}
+                // One that is there was moved before, and the projection may have gone on since.
+                let put = Operation::put(key.clone(), position.encode()).expecting(Expectation::Absent);
+                match target.engine().commit(to, Batch::from(put)).await {
+                    Ok(_) | Err(CommitError::Conflict(_)) => {}
                     Err(CommitError::Engine(error)) => return Err(error.into()),
-                    Err(CommitError::Conflict(_)) => {
-                        return Err(MigrateError::Busy { bucket: to.clone() }.into());
-                    }
                 }
             }
             let (name, bucket) = (projection_of(&key).to_owned(), to.clone());
