@@ -294,7 +294,9 @@ pub enum EngineError {
     BrokenContract { bucket: BucketName, key: Key, lineage: String, reason: String },
     #[error("bucket {bucket} belongs to {owner} and is not to be {action} by hand")]
     ContractOwned { bucket: BucketName, owner: String, action: &'static str },
-    #[error("bucket {bucket} is being copied from another store and cannot be {action} before that is complete")]
+    #[error(
+        "bucket {bucket} is being copied from another store and cannot be {action} before that is complete"
+    )]
     Arriving { bucket: BucketName, action: &'static str },
     #[error("bucket {bucket} is kept by the store itself and is not to be {action} by hand")]
     StoreOwned { bucket: BucketName, action: &'static str, instead: &'static str },

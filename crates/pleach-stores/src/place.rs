@@ -175,7 +175,9 @@ impl Contracts {
     /// Refuses a bucket that is someone else's, being deleted, or being copied from another store.
     fn free(&self, contract: &Contract, place: &Place) -> Result<(), AuthorityError> {
         let Some(owner) = &place.owner else { return Ok(()) };
-        if !self.is_ours(contract, &place.alias, owner) || matches!(owner.state, OwnerState::Going | OwnerState::Arriving) {
+        if !self.is_ours(contract, &place.alias, owner)
+            || matches!(owner.state, OwnerState::Going | OwnerState::Arriving)
+        {
             return Err(AuthorityError::Taken {
                 bucket: place.bucket.clone(),
                 alias: place.alias.clone(),

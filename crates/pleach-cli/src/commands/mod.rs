@@ -14,7 +14,6 @@ pub(crate) mod import;
 pub(crate) mod ls;
 pub(crate) mod migrate;
 mod moved;
-mod moved;
 pub(crate) mod rebuild;
 pub(crate) mod remove;
 pub(crate) mod revert;

@@ -124,11 +124,7 @@ fn print_projection(projection: &MovedProjection, output: &mut Output) -> anyhow
     output.confirm(&object, format!("projection {name} into {bucket} {what}"))
 }
 
-fn print_verified(
-    names: &[String],
-    verified: &VerifiedContracts,
-    output: &mut Output,
-) -> anyhow::Result<()> {
+fn print_verified(names: &[String], verified: &VerifiedContracts, output: &mut Output) -> anyhow::Result<()> {
     let VerifiedContracts { lineages, contracts, decisions, buckets, overrides, .. } = verified;
     let object = json!({
         "v": JSON_VERSION, "event": "migrated_contracts", "lineages": names, "contracts": contracts,

@@ -80,10 +80,7 @@ fn fitted(contract: &Contract, alias: &str, config: BucketConfig, can: &Capabili
     }
 }
 
-pub(super) fn can_take_one(
-    snapshot: &Snapshot,
-    lineage: &LineageRecords,
-) -> Result<Arrival, AuthorityError> {
+pub(super) fn can_take_one(snapshot: &Snapshot, lineage: &LineageRecords) -> Result<Arrival, AuthorityError> {
     let name = &lineage.authority.lineage;
     let token = lineage_token(name);
     if let Some(theirs) = snapshot.lineage(&token)? {

@@ -127,9 +127,8 @@ impl Snapshot {
     /// Refuses what cannot be moved at this moment: see [`TransferError::Unfinished`].
     fn check_finished(&self, lineage: &Authority, now: Timestamp) -> Result<(), TransferError> {
         let apply = "finish it with `pleach contract apply PLAN`; `pleach contract status` names the plan";
-        let refuse = |what, help| {
-            Err(TransferError::Unfinished { lineage: lineage.lineage.clone(), what, help })
-        };
+        let refuse =
+            |what, help| Err(TransferError::Unfinished { lineage: lineage.lineage.clone(), what, help });
         if lineage.status != Materialised::Current {
             return refuse("an apply was interrupted, or is under way", apply);
         }
@@ -186,9 +185,8 @@ impl Contracts {
         if let Some((_, damage)) = snapshot.damages.iter().find(|(about, _)| extent.has(about)) {
             return Err(damage.clone().into());
         }
-        let arriving = |(name, owner): &(&String, &Owner)| {
-            owner.state == OwnerState::Arriving && extent.has(name)
-        };
+        let arriving =
+            |(name, owner): &(&String, &Owner)| owner.state == OwnerState::Arriving && extent.has(name);
         if let Some((bucket, _)) = snapshot.owners.iter().find(arriving) {
             return Err(TransferError::Arriving { bucket: bucket.clone() }.into());
         }

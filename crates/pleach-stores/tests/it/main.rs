@@ -21,6 +21,7 @@ mod property;
 mod racing;
 mod state_killed;
 mod stored_state;
+mod transfer;
 mod watched;
 
 use given::Given;

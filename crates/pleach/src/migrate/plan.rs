@@ -140,8 +140,17 @@ impl Plan {
             false => None,
         };
         let notes = weaker(source.capabilities(), target.capabilities());
-        let plan =
-            Self { source: info, target: to.clone(), config, begun, entries, losses, notes, owner, keeps_expiry };
+        let plan = Self {
+            source: info,
+            target: to.clone(),
+            config,
+            begun,
+            entries,
+            losses,
+            notes,
+            owner,
+            keeps_expiry,
+        };
         if plan.begun == Begun::No {
             plan.survey(&source.for_copies(), target.capabilities()).await?;
         }

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use pleach_engine::{Batch, BucketName, CommitError, Expectation, Key, Operation, Revision, ScanQuery, Selection};
+use pleach_engine::{
+    Batch, BucketName, CommitError, Expectation, Key, Operation, Revision, ScanQuery, Selection,
+};
 
 use crate::projection::{POSITION_PREFIX, Position, projection_of};
 use crate::{Error, Store};

@@ -178,7 +178,10 @@ fn contracts_move_with_their_buckets_and_hold_in_the_target() {
         for (source, target) in pairs {
             fill(&source).await;
             let verified = move_all(&source, &target).await.unwrap();
-            assert_eq!((verified.lineages, verified.decisions, verified.buckets, verified.overrides), (2, 3, 3, 1));
+            assert_eq!(
+                (verified.lineages, verified.decisions, verified.buckets, verified.overrides),
+                (2, 3, 3, 1)
+            );
             assert_eq!(verified.source_digest, verified.target_digest);
             check_moved(&source, &target).await;
             // The bucket that was set aside can be restored.
@@ -286,7 +289,8 @@ fn what_cannot_move_is_refused_before_anything_is_written() {
         taken.create_bucket("legacy").await.unwrap();
         let adopt = [("notes".to_owned(), name("legacy"))].into();
         let mine = parse(&notes_text("globex.notes@v1"));
-        accept(&taken, &mine, PlanOptions { adopt, service: Some("g".into()), ..PlanOptions::default() }).await;
+        accept(&taken, &mine, PlanOptions { adopt, service: Some("g".into()), ..PlanOptions::default() })
+            .await;
         assert!(matches!(plan(&taken, Extent::Store).await, TransferError::Taken { .. }));
         for store in [&empty, &other, &taken] {
             let owner = store.contracts().owner(&name(DRAFTS_BUCKET)).await.unwrap();
@@ -350,7 +354,8 @@ fn a_projection_that_has_applied_everything_goes_on_in_the_target() {
         copy(&source, &target, &pairs).await.unwrap();
         let moved = move_projections(&source, &target, &pairs.into_iter().collect()).await.unwrap();
         assert_eq!((moved.len(), moved[0].goes_on), (1, true));
-        let (orders, counts) = (target.bucket("orders").await.unwrap(), target.bucket("counts").await.unwrap());
+        let (orders, counts) =
+            (target.bucket("orders").await.unwrap(), target.bucket("counts").await.unwrap());
         counts.put("a", "changed by hand").await.unwrap();
         orders.put("b", "2").await.unwrap();
         copy_projection(&orders, &counts).await;

@@ -40,7 +40,8 @@ impl Restored {
                 break;
             }
             let line = parse(text).with_context(|| format!("line {} cannot be imported", lines.number()));
-            let bad = || Problem::invalid("the contracts in the input cannot be read").help("export them again");
+            let bad =
+                || Problem::invalid("the contracts in the input cannot be read").help("export them again");
             found.push(line.with_context(bad)?);
             lines.take();
         }
@@ -85,7 +86,9 @@ impl Restored {
             }
             let help = match is_begun {
                 true => format!("delete it with `pleach kv bucket rm {name}`, and import again"),
-                false => "import into a store without it, or the entries alone with --without-contracts".into(),
+                false => {
+                    "import into a store without it, or the entries alone with --without-contracts".into()
+                }
             };
             let message = format!("bucket {name} is there already, and the input has its contract");
             return Err(Problem::new(ErrorKind::Conflict, message).help(help).into());

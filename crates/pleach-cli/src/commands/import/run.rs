@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use pleach::{Batch, Bucket, BucketConfig, BucketName, EngineError, Error, ErrorKind, Store};
 
-use super::line::ImportedRecord;
 use super::contracts::Restored;
+use super::line::ImportedRecord;
 use super::lines::{Lines, Place};
 use super::state::{OpenWindow, State, StateFile};
 use super::window::{Window, Work, rounds};
