@@ -11,6 +11,7 @@ use pleach_engine::{
     hand_on,
 };
 
+use crate::contracts::Contracts;
 use crate::error::AuthorityError;
 use crate::glass::Glass;
 use crate::guard::Guard;
@@ -103,7 +104,8 @@ impl Guarded {
     }
 
     /// The same engine for copies of whole buckets, as a migration or an import makes them: what users and devices have
-    /// stored elsewhere is written as it was there. Contracts are kept all the same, and the system bucket is the store's.
+    /// stored elsewhere is written as it was there, and so is a bucket whose contract arrives with it, see
+    /// [`Contracts::hold`]. Contracts that are in force are kept all the same, and the system bucket is the store's.
     /// One past the guards stays so.
     #[must_use]
     pub fn for_copies(&self) -> Self {
@@ -217,6 +219,10 @@ impl Guarded {
         else {
             return Ok(None);
         };
+        // What another store has is copied as it is: a copy that were checked or stamped would be none.
+        if guard.is_arriving() && matches!(self.way, Way::Copies) {
+            return Ok(None);
+        }
         let Way::Glass(glass) = &self.way else { return Ok(Some(Permit::Guarded(Arc::clone(guard)))) };
         glass.record(&self.shared, bucket, deed.as_str(), keys).await?;
         Ok(Some(Permit::Broken(Arc::clone(guard))))
@@ -290,6 +296,11 @@ impl Engine for Guarded {
 
     async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
         let guards = self.shared.guards().await?;
+        if guards.by_bucket.get(bucket).is_some_and(|guard| guard.is_arriving()) {
+            // Whoever changes guards waits for all who hold the old ones.
+            drop(guards);
+            return Contracts { shared: Arc::clone(&self.shared) }.give_up(bucket).await;
+        }
         self.manage(&guards, bucket, Deed::Delete).await?;
         self.shared.inner.delete_bucket(bucket).await
     }

@@ -185,6 +185,9 @@ impl Shared {
         if matches!(owner.state, OwnerState::SetAside { .. } | OwnerState::Going) {
             return Ok(Rule::SetAside);
         }
+        if owner.state == OwnerState::Arriving {
+            return Ok(Rule::Arriving);
+        }
         let in_force = match &owner.digest {
             Some(digest) => self.in_force(&owner.lineage, digest, &owner.alias).await?,
             None => None,

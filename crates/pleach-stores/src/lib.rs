@@ -47,6 +47,7 @@ mod stored_state;
 mod survey;
 mod surveyed_entry;
 mod system;
+mod transfer;
 mod verify;
 
 pub use apply::ApplyOptions;
@@ -74,6 +75,7 @@ pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Damage, Decision, GlassAct, Materialised, Owner, OwnerState};
 pub use service::{BindOptions, Service};
 pub use survey::{OnProgress, ScanProgress};
+pub use transfer::{Arrival, ContractRecords, Extent, LineageRecords, TransferError, TransferLine};
 pub use verify::{BREACH_SAMPLES_MAX, Breach, Verification, Verified};
 
 // What the signatures above are made of, so that the code that is made of a contract needs no other crate.

@@ -336,7 +336,16 @@ impl System {
     }
 
     pub(crate) fn put_contract(&self, plan: &Plan) -> Result<Operation, AuthorityError> {
-        Ok(self.put(contract_key(&plan.lineage, &plan.target)?, &plan.contract, Expectation::Any))
+        self.put_document(&plan.lineage, &plan.target, &plan.contract)
+    }
+
+    pub(crate) fn put_document(
+        &self,
+        lineage: &str,
+        digest: &str,
+        document: &serde_json::Value,
+    ) -> Result<Operation, AuthorityError> {
+        Ok(self.put(contract_key(lineage, digest)?, document, Expectation::Any))
     }
 }
 
@@ -357,7 +366,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(entry: &Entry) -> Result<Kept<T>, Dama
     }
 }
 
-fn missing(key: Key) -> Damage {
+pub(crate) fn missing(key: Key) -> Damage {
     Damage { key, revision: Revision::ZERO, what: "it is missing, though it was accepted".to_owned() }
 }
 

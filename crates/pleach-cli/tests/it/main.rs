@@ -16,6 +16,7 @@ mod import_killed;
 mod inspecting;
 mod listing;
 mod migrating;
+mod moving_contracts;
 mod nats;
 mod output;
 mod processes;

@@ -25,6 +25,7 @@ mod racing;
 mod read_back;
 mod state_killed;
 mod stored_state;
+mod transfer;
 mod verifying;
 mod watched;
 
