@@ -83,7 +83,9 @@ const fn describe(kind: ErrorKind) -> (u8, &'static str) {
             (7, "It cannot be done now: the store is in use, its server away, or a disk full. Try later.")
         }
         ErrorKind::Closed => (8, "The store was closed or takes no more writes. Open it again."),
-        ErrorKind::Corrupt => (9, "What is stored is damaged or breaks its contract. Look at it before doing anything else."),
+        ErrorKind::Corrupt => {
+            (9, "What is stored is damaged or breaks its contract. Look at it before doing anything else.")
+        }
         ErrorKind::Unknown => {
             (10, "It may have happened or not. Look at what is there before doing it again.")
         }

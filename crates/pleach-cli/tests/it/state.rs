@@ -108,7 +108,10 @@ fn input_against_the_rules_is_refused_and_nothing_is_written() {
     assert_eq!(reply(&given, &ann("delete drafts steady --revision 12"), 4), json!({"deleted": false}));
     for past in ["list drafts --offset 2", "list drafts --offset 99 --limit 0"] {
         let page = reply(&given, &ann(past), 0);
-        assert_eq!((&page["count"], &page["entries"], &page["nextOffset"]), (&json!(1), &json!([]), &Value::Null));
+        assert_eq!(
+            (&page["count"], &page["entries"], &page["nextOffset"]),
+            (&json!(1), &json!([]), &Value::Null)
+        );
     }
     let page = reply(&given, &ann("list drafts"), 0);
     assert_eq!((&page["count"], &page["entries"][0]["key"]), (&json!(1), &json!("steady")));

@@ -145,7 +145,8 @@ pub(crate) async fn typed_writes_carry_the_origin_of_their_store(given: Given) {
 pub(crate) async fn state_is_not_read_or_written_by_hand(given: Given) {
     given.store.state().await.unwrap();
     // A handle that was asked for by creating what is there is as good as none.
-    let config = given.store.buckets().await.unwrap().into_iter().find(|info| info.name.as_str() == STATE_BUCKET);
+    let config =
+        given.store.buckets().await.unwrap().into_iter().find(|info| info.name.as_str() == STATE_BUCKET);
     let state = given.store.create_bucket_with(STATE_BUCKET, config.unwrap().config).await.unwrap();
     let promised = GetOptions { reads: Some(Reads::Any) };
     for error in [
