@@ -219,7 +219,7 @@ impl Import {
                 after,
             }))?;
             if let Err(error) = bucket.commit(round.into_iter().collect::<Batch>()).await {
-                if index == 0 && error.kind() == ErrorKind::Invalid {
+                if index == 0 && matches!(error.kind(), ErrorKind::Invalid | ErrorKind::NotAllowed) {
                     // Nothing of the window was committed, so its lines may be corrected before it goes on.
                     self.save(None)?;
                 }

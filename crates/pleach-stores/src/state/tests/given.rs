@@ -1,7 +1,8 @@
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub(super) struct Given {
     /// Whether the engine's time is that of the clock, and passes only when told to.
     pub(super) is_exact: bool,
     directory: Option<TempDir>,
+    /// The contracts that programs are bound to, by digest and id.
+    bound: Mutex<BTreeMap<String, StateContract>>,
 }
 
 /// The server that all tests share.
@@ -78,7 +81,7 @@ impl Given {
         let shared = Arc::clone(&engine) as Arc<dyn Engine>;
         let guarded = Guarded::new(shared, Arc::clone(&clock) as Arc<dyn Clock>);
         let state = pollster::block_on(State::open(&guarded)).unwrap();
-        Self { engine, guarded, clock, state, is_exact: true, directory }
+        Self { engine, guarded, clock, state, is_exact: true, directory, bound: Mutex::default() }
     }
 
     /// A session of Ann with the first version of the notes.
@@ -86,19 +89,21 @@ impl Given {
         self.session("user:ann", &first())
     }
 
-    /// A session under a contract, which is put in force unless its programs may go on.
+    /// A session under a contract, which is put in force when it is first asked for.
     pub(super) fn session(&self, principal: &str, contract: &Contract) -> Session {
         self.state.session(principal.parse().unwrap(), &self.accepted(contract))
     }
 
-    /// The stores of a contract, which is put in force unless its programs may go on.
+    /// The stores of a contract, which is put in force first. A program asks for them once, and so does a test.
     pub(super) fn accepted(&self, contract: &Contract) -> StateContract {
-        pollster::block_on(async {
-            if let Err(StateError::Authority(_)) = self.state.contract(contract).await {
+        let mut bound = self.bound.lock().unwrap();
+        let bind = || {
+            pollster::block_on(async {
                 self.accept(contract).await;
-            }
-            self.state.contract(contract).await.unwrap()
-        })
+                self.state.contract(contract).await.unwrap()
+            })
+        };
+        bound.entry(contract.digest().to_string() + contract.id.as_str()).or_insert_with(bind).clone()
     }
 
     /// Puts a contract in force, whatever is dangerous about it.
