@@ -18,6 +18,8 @@ mod contracts;
 mod depths;
 mod envelope;
 mod error;
+mod fence;
+mod fenced;
 mod glass;
 mod guard;
 mod guarded;
