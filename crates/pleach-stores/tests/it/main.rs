@@ -21,6 +21,7 @@ mod planning;
 mod process;
 mod property;
 mod racing;
+mod show;
 mod state_killed;
 mod stored_state;
 mod watched;
