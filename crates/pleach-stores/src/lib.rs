@@ -24,6 +24,8 @@ mod drift;
 mod envelope;
 mod error;
 mod evidence;
+mod fence;
+mod fenced;
 mod glass;
 mod guard;
 mod guarded;
