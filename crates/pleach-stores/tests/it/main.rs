@@ -21,6 +21,7 @@ mod property;
 mod racing;
 mod state_killed;
 mod stored_state;
+mod strict;
 mod watched;
 
 use given::Given;
@@ -138,6 +139,12 @@ on_both_engines! {
         every_damage_is_told
         a_decision_that_leads_nowhere_is_damaged
         a_record_that_says_what_cannot_be_is_damaged;
+    strict:
+        repeated_fields_are_refused_by_the_guards
+        stored_values_with_repeated_fields_count_as_refused
+        state_with_repeated_fields_is_refused
+        keyspaces_are_split_merged_and_renamed_without_a_loss
+        a_contract_on_record_by_an_older_digest_stays_in_force;
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;
