@@ -7,6 +7,7 @@ mod commands;
 mod contract;
 mod credentials;
 mod demo;
+mod destination;
 mod exit;
 mod failure;
 mod input;
