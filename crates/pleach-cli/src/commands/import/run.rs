@@ -84,16 +84,15 @@ impl Source {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             return Ok(Self { input: Box::new(io::stdin().lock()), path: None, bytes: None });
         };
-        let cannot_read = || {
-            let problem = Problem::invalid(format!("cannot read {}", path.display()));
-            problem.help("name a file that `pleach kv export` wrote, or nothing to read stdin")
+        let cannot_read = |error: io::Error| {
+            let problem = Problem::unreadable(&error, format!("cannot read {}", path.display()));
+            let help = "name a file that `pleach kv export` wrote, or nothing to read stdin";
+            anyhow::Error::new(error).context(problem.help(help))
         };
-        let file = File::open(path).with_context(cannot_read)?;
-        let metadata = file.metadata().with_context(cannot_read)?;
+        let file = File::open(path).map_err(cannot_read)?;
+        let metadata = file.metadata().map_err(cannot_read)?;
         if metadata.is_dir() {
-            return Err(
-                anyhow::Error::new(io::Error::from(io::ErrorKind::IsADirectory)).context(cannot_read())
-            );
+            return Err(cannot_read(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         // A pipe such as `<(zcat dump.gz)` has no size.
         let bytes = metadata.is_file().then_some(metadata.len());
