@@ -1,5 +1,8 @@
 //! Random contracts, as the documents that people write, and what this test reads in them.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use pleach_contract::Contract;
 use serde_json::{Map, Value, json};
 
@@ -32,9 +35,23 @@ pub(crate) fn document(random: &mut Random) -> Value {
     document
 }
 
+thread_local! {
+    /// Documents that were read before: the generator and the play ask for the same ones.
+    static READ: RefCell<HashMap<String, Option<Contract>>> = RefCell::default();
+}
+
+/// How many documents are remembered.
+const READ_MAX: usize = 64;
+
 /// A contract, if pleach takes the document for one.
 pub(crate) fn contract(document: &Value) -> Option<Contract> {
-    Contract::from_value(document).ok().map(|checked| checked.contract)
+    READ.with_borrow_mut(|read| {
+        if read.len() >= READ_MAX {
+            read.clear();
+        }
+        let checked = || Contract::from_value(document).ok().map(|checked| checked.contract);
+        read.entry(document.to_string()).or_insert_with(checked).clone()
+    })
 }
 
 /// A reference to one of the schemas.

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "these are tests")]
 
 mod campaign;
+mod coverage;
 mod document;
 mod document_edit;
 mod failure;
@@ -13,6 +14,7 @@ mod keys;
 mod known;
 mod play;
 mod random;
+mod regressions;
 mod schema;
 mod schema_edit;
 mod shrink;

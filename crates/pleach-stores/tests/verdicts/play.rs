@@ -63,6 +63,7 @@ struct Play<'s> {
     buckets: BTreeMap<String, BucketName>,
     keys: BTreeSet<(String, Key)>,
     entries: Entries,
+    validators: Validators,
 }
 
 /// Plays a story to its end or to the first failure.
@@ -84,6 +85,7 @@ pub(crate) fn play(story: &Story, judge: &Judge, how: How, tally: &mut Tally) ->
         buckets: BTreeMap::new(),
         keys: BTreeSet::new(),
         entries: Entries::new(),
+        validators: Validators::default(),
     };
     pollster::block_on(async {
         for act in &story.acts {
@@ -372,7 +374,7 @@ impl<'s> Play<'s> {
                 Err(error) => Err(error.to_string()),
             };
         }
-        let compiled = CompiledResource::of(contract, &record.alias, &Validators::default());
+        let compiled = CompiledResource::of(contract, &record.alias, &self.validators);
         let compiled =
             compiled.map_err(|problems| problems.to_string())?.ok_or("there is no such resource")?;
         let keyspace = compiled.keyspace_of(&record.key).map_err(|misfit| misfit.to_string())?;

@@ -50,7 +50,7 @@ struct Aim<'a> {
 
 impl Aim<'_> {
     fn value(&mut self, schema: &Value, depth: usize) -> Value {
-        let Value::Object(map) = schema else { return loose(self.random) };
+        let (Value::Object(map), 1..) = (schema, depth) else { return loose(self.random) };
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             let target = self.root.pointer(reference.trim_start_matches('#')).cloned();
             let value = target.map_or(Value::Null, |target| self.value(&target, depth.saturating_sub(1)));
