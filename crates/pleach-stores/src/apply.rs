@@ -1,17 +1,13 @@
 use std::time::Duration;
 
 use pleach_contract::Contract;
-use pleach_contract::evolution::{Question, Verdict};
-use pleach_engine::{Batch, BucketName, CommitError, EngineError, Revision};
+use pleach_engine::{Batch, CommitError, EngineError};
 
 use crate::claims::Claimed;
 use crate::contracts::{Applied, Contracts, applied};
 use crate::error::AuthorityError;
-use crate::place::{Place, PlaceKind};
-use crate::plan::{Answer, PLAN_FORMAT, Plan, PlanRecord, PlanStatus, Step};
+use crate::plan::{PLAN_FORMAT, PLAN_FORMAT_BEFORE, Plan, PlanRecord, PlanStatus};
 use crate::record::{Authority, Claim, Decision, Materialised, Owner};
-use crate::stored_state::state_name;
-use crate::survey::{Asked, Watchers};
 use crate::system::{Kept, contract_of, unchanged};
 
 /// How long the guards of an apply hold unless it is accepted: if it dies before, writers are free again after this.
@@ -107,7 +103,8 @@ impl Contracts {
         }
         let edited = || AuthorityError::EditedPlan { plan: plan.id.clone() };
         let contract = contract_of(&plan.contract, &plan.target).map_err(|_| edited())?;
-        let is_whole = plan.format == PLAN_FORMAT && plan.content_id() == plan.id;
+        let is_known = [PLAN_FORMAT, PLAN_FORMAT_BEFORE].contains(&plan.format.as_str());
+        let is_whole = is_known && plan.content_id() == plan.id;
         if is_whole && contract.id.as_str() == plan.lineage { Ok(contract) } else { Err(edited()) }
     }
 
@@ -120,7 +117,11 @@ impl Contracts {
             let (plan, lineage) = (plan.id.clone(), plan.lineage.clone());
             return Err(AuthorityError::PlanOver { plan, lineage, status: status.as_str() });
         }
-        if let Some(shortfall) = plan.shortfalls.first() {
+        if plan.format != PLAN_FORMAT {
+            let (plan, format) = (plan.id.clone(), plan.format.clone());
+            return Err(AuthorityError::OldPlan { plan, format });
+        }
+        if let Some(shortfall) = plan.shortfalls.iter().find(|shortfall| shortfall.blocks) {
             return Err(AuthorityError::Incapable {
                 first: format!("{}: {}", shortfall.path, shortfall.message),
             });
@@ -157,88 +158,6 @@ impl Contracts {
         let what =
             format!("the plan was made on version {}, and version {version} is accepted", plan.base.version);
         Err(AuthorityError::Moved { lineage: plan.lineage.clone(), what })
-    }
-
-    /// Looks at what was written between the plan and its guards.
-    pub(crate) async fn look_again(
-        &self,
-        plan: &Plan,
-        contract: &Contract,
-        claimed: &[Claimed],
-    ) -> Result<(), AuthorityError> {
-        let engine = self.shared.system.engine();
-        for step in &plan.steps {
-            let Some(claim) = claimed.iter().find(|claim| claim.bucket.as_str() == step.bucket()) else {
-                continue;
-            };
-            let info = match engine.bucket(&claim.bucket).await {
-                Ok(info) => Some(info),
-                Err(EngineError::BucketNotFound { .. }) => None,
-                Err(error) => return Err(error.into()),
-            };
-            match step {
-                Step::Create { .. } if info.is_some() && claim.before.is_none() => {
-                    return Err(AuthorityError::InTheWay { bucket: claim.bucket.clone() });
-                }
-                Step::Adopt { .. } | Step::TakeBack { .. } if info.is_none() => {
-                    return Err(self.moved(&plan.lineage, "the bucket that was to be taken over is gone"));
-                }
-                _ => {}
-            }
-            let kind = if matches!(step, Step::Adopt { .. }) { PlaceKind::Adopted } else { PlaceKind::Own };
-            let place = Place {
-                alias: step.alias().to_owned(),
-                bucket: claim.bucket.clone(),
-                owner: Some(claim.now.value.clone()),
-                info,
-                kind,
-            };
-            self.look_at(plan, contract, &place).await?;
-        }
-        self.look_at_state(plan, contract).await
-    }
-
-    /// The same for what users and devices have stored since.
-    async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
-        let since = plan.scans.iter().filter(|(name, _)| name.starts_with(&state_name("")));
-        let since = since.map(|(_, scanned)| scanned.revision).min().unwrap_or(Revision::ZERO);
-        let watchers = Watchers::default();
-        for (store, scanned, asked) in self.survey_state(contract, &plan.findings, since, &watchers).await? {
-            let found = asked.into_iter().find(|asked| depends(plan, asked) && asked.answer.count > 0);
-            if let Some(Asked { answer: Answer { count, samples, .. }, .. }) = found {
-                let bucket = BucketName::parse(&scanned.bucket).map_err(|source| AuthorityError::Name {
-                    service: plan.service.clone(),
-                    alias: store,
-                    source,
-                })?;
-                return Err(AuthorityError::Violators { bucket, count, samples });
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses what was written to a bucket since it was scanned, if a finding is safe only because there was nothing
-    /// of its kind.
-    async fn look_at(&self, plan: &Plan, contract: &Contract, place: &Place) -> Result<(), AuthorityError> {
-        let about = plan.findings.iter().enumerate();
-        let about = about.filter(|(_, finding)| finding.alias() == Some(place.alias.as_str()));
-        let asked: Vec<Asked> = about.filter_map(|(index, finding)| Asked::of(index, finding)).collect();
-        let depends = |asked: &Asked| depends(plan, asked);
-        let (Some(scanned), true) = (plan.scans.get(&place.alias), asked.iter().any(depends)) else {
-            return Ok(());
-        };
-        // Whether two entries share a key of an index, only all of them can tell.
-        let needs_all =
-            asked.iter().any(|asked| depends(asked) && matches!(asked.question, Question::Twice { .. }));
-        let since = if needs_all { Revision::ZERO } else { scanned.revision };
-        let (_, asked) = self.survey(contract, place, asked, since, &Watchers::default()).await?;
-        let found = asked.into_iter().find(|asked| depends(asked) && asked.answer.count > 0);
-        match found {
-            Some(Asked { answer: Answer { count, samples, .. }, .. }) => {
-                Err(AuthorityError::Violators { bucket: place.bucket.clone(), count, samples })
-            }
-            None => Ok(()),
-        }
     }
 
     /// Accepts the plan: the new desired state, the decision, the contract, the plan and the claims, all or nothing.
@@ -322,10 +241,4 @@ impl Contracts {
 /// Whether there is nothing to apply.
 fn is_in_force(plan: &Plan, authority: &Authority) -> bool {
     plan.is_nothing() && authority.status == Materialised::Current
-}
-
-/// Whether a finding is safe only because there was nothing stored that stood against it.
-fn depends(plan: &Plan, asked: &Asked) -> bool {
-    let finding = &plan.findings[asked.finding];
-    finding.declared == Verdict::Scan && finding.verdict == Verdict::Safe
 }

@@ -45,6 +45,24 @@ pub enum Misfit {
         /// Those that the contract knows, the current one first.
         known: Vec<String>,
     },
+    /// The value does not carry what readers need beside it.
+    #[error("the value cannot be read: {what}")]
+    Envelope {
+        /// What is missing.
+        what: &'static str,
+    },
+    /// The key is not one that a state store of this kind has.
+    #[error("the key is not one of the state store `{store}`")]
+    StateKey {
+        /// The store.
+        store: String,
+    },
+    /// The contract does not declare the resource or state store that the entry is in.
+    #[error("the contract does not declare {what}")]
+    Undeclared {
+        /// The resource or state store.
+        what: String,
+    },
     /// The schema refuses the value.
     #[error(transparent)]
     Value(Refused),

@@ -1,7 +1,7 @@
 use pleach_contract::Problems;
 use pleach_engine::{BucketName, CommitError, EngineError, ErrorKind, InvalidName, Key, Revision};
 
-use crate::plan::Sample;
+use crate::evidence::Sample;
 use crate::record::Damage;
 
 /// What stands between a store and a contract.
@@ -57,6 +57,14 @@ pub enum AuthorityError {
         lineage: String,
         /// What it is instead.
         status: &'static str,
+    },
+    /// A plan that was made by rules that are out of date.
+    #[error("the plan {plan} has the format {format}, of before every stored record was judged")]
+    OldPlan {
+        /// The plan.
+        plan: String,
+        /// Its format.
+        format: String,
     },
     /// A dangerous plan that nobody has acknowledged.
     #[error(
@@ -208,6 +216,7 @@ impl AuthorityError {
             }
             Self::OtherStore { .. }
             | Self::EditedPlan { .. }
+            | Self::OldPlan { .. }
             | Self::Unacknowledged { .. }
             | Self::Taken { .. }
             | Self::NotAdopted { .. }
@@ -234,7 +243,7 @@ impl AuthorityError {
             Self::UnknownPlan { .. } => "make a plan with this store, and apply that",
             Self::OtherStore { .. } => "make a plan with this store, or name the store it was made for",
             Self::EditedPlan { .. } => "make the plan anew and apply it as it is",
-            Self::PlanOver { .. } => "make a new plan",
+            Self::PlanOver { .. } | Self::OldPlan { .. } => "make a new plan",
             Self::Unacknowledged { .. } => "read them, and write down who accepts them and why",
             Self::Violators { .. } => "correct these entries and make a new plan; the guards are off again",
             Self::Incapable { .. } => "ask for less in the contract, or choose another engine",
@@ -283,5 +292,9 @@ impl From<InvalidName> for AuthorityError {
 }
 
 fn shown(samples: &[Sample]) -> String {
-    samples.first().map_or_else(String::new, |sample| format!("{}: {}", sample.key, sample.message))
+    let place = |sample: &Sample| match &sample.state {
+        Some(place) => place.to_string(),
+        None => sample.key.clone(),
+    };
+    samples.first().map_or_else(String::new, |sample| format!("{}: {}", place(sample), sample.message))
 }

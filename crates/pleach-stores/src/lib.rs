@@ -9,20 +9,28 @@
 //!
 //! This crate speaks to an `Engine` and never knows which; doors and the library stand above it.
 
+mod alike;
 mod apply;
+mod asked;
 mod bind;
 mod binding;
+mod bucket_findings;
 mod claims;
 mod compiled;
 mod contracts;
+mod data_findings;
 mod depths;
+mod drift;
 mod envelope;
 mod error;
+mod evidence;
 mod glass;
 mod guard;
 mod guarded;
 mod guards;
+mod judge;
 mod kv;
+mod look_again;
 mod naming;
 mod place;
 mod plan;
@@ -30,10 +38,11 @@ mod planner;
 mod reconcile;
 mod record;
 mod service;
+mod shortfalls;
 pub mod state;
 mod stored_state;
-mod subject;
 mod survey;
+mod surveyed_entry;
 mod system;
 
 pub use apply::ApplyOptions;
@@ -42,9 +51,11 @@ pub use compiled::{CompiledKeyspace, CompiledResource, Misfit};
 pub use contracts::{Applied, Contracts, LineageStatus, PlanSummary};
 pub use envelope::Envelope;
 pub use error::AuthorityError;
+pub use evidence::{Answer, Expiring, KeptAnswer, SAMPLES_MAX, Sample, Scanned};
 pub use glass::GLASS_KEYS_MAX;
 pub use guarded::Guarded;
 pub use guards::GUARD_AGE_MAX;
+pub use judge::{Judge, Ruling, StoredRecord};
 pub use kv::{
     BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
     KvWatchOptions, KvWriteError, Mark, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,
@@ -52,10 +63,7 @@ pub use kv::{
 };
 pub use naming::SYSTEM_BUCKET;
 pub use place::OWNER_METADATA;
-pub use plan::{
-    Answer, Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanStatus, SAMPLES_MAX, Sample, Scanned,
-    Shortfall, Step,
-};
+pub use plan::{Base, Drift, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanStatus, Shortfall, Step};
 pub use planner::PlanOptions;
 pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Damage, Decision, GlassAct, Materialised, Owner, OwnerState};

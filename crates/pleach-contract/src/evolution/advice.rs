@@ -53,6 +53,9 @@ fn special(finding: &Finding) -> Option<&'static str> {
         Code::IndexAdded | Code::CounterAdded => "it is built from what is stored before anyone reads it",
         Code::TtlRaised => "values stay longer than was promised before",
         Code::HistoryLowered => "older records of a key are trimmed as soon as it is applied",
+        Code::TtlLowered if finding.verdict == Verdict::Safe => {
+            "values that are stored keep the time they were given; those written later live shorter"
+        }
         Code::TtlLowered => "values that are older are expired as soon as it is applied",
         Code::SizeLowered => "values that are larger stay, and cannot be written again",
         Code::RetentionAdded | Code::RetentionLowered => {
@@ -80,6 +83,7 @@ pub(super) fn fix(finding: &Finding) -> &'static str {
             "keep the old name; or declare both, copy the entries, and then remove the old one"
         }
         Code::ContractId => "compare it with a contract of the same id",
+        Code::TtlLowered if finding.verdict == Verdict::Safe => "nothing",
         Code::HistoryLowered
         | Code::TtlLowered
         | Code::RetentionAdded

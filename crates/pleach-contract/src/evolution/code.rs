@@ -108,7 +108,7 @@ codes! {
     HistoryRaised "history.raised" [Ok] [Ok] [Safe] "More records of a key are kept.",
     HistoryLowered "history.lowered" [Breaks] [Ok] [Dangerous] "Fewer records of a key are kept: older ones are trimmed.",
     TtlRaised "ttl.raised" [Ok] [Ok] [Safe] "Values live longer, or for ever: see what you promised about keeping them.",
-    TtlLowered "ttl.lowered" [Breaks] [Ok] [Dangerous] "Values live shorter, or not for ever any more: older ones expire at once.",
+    TtlLowered "ttl.lowered" [Breaks Ok] [Ok] [Dangerous Safe] "Values live shorter, or not for ever any more: older ones expire at once. That of a keyspace concerns later values only.",
     SizeRaised "size.raised" [Ok] [Ok] [Safe] "Larger values are taken.",
     SizeLowered "size.lowered" [Breaks] [Ok] [Dangerous] "Larger values are not taken any more.",
     KeyspaceAdded "keyspace.added" [Ok] [Ok] [Safe] "A keyspace was added.",

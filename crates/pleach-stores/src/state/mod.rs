@@ -60,6 +60,7 @@ mod typed;
 mod view;
 mod watch;
 
+pub use address::StatePlace;
 pub use admin::{
     Act, AdminRecord, ERASE_ENTRIES_MAX, EXPORT_ENTRIES_MAX, Erasure, ExportPage, Holding, Inspected,
     InspectedPage, RECORDS_MAX, STATE_LOG_BUCKET, StateAdmin, Target,

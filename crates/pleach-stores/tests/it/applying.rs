@@ -69,7 +69,8 @@ pub(crate) async fn an_edited_plan_is_refused(given: Given) {
         Plan { service: "other".into(), ..plan.clone() },
         Plan { expires: plan.expires.saturating_add(Duration::from_secs(1)), ..plan.clone() },
         Plan { contract: notes(short_note()).to_value(), ..plan.clone() },
-        Plan { format: "pleach.plan.v2".into(), ..plan.clone() },
+        Plan { format: "pleach.plan.v1".into(), ..plan.clone() },
+        Plan { format: "pleach.plan.v3".into(), ..plan.clone() },
         Plan { lineage: "acme.other@v1".into(), ..plan.clone() },
         Plan { lineage: "no lineage\n.>".into(), ..plan.clone() },
     ];
