@@ -18,10 +18,10 @@ impl Contracts {
         let lineage = contract.id.as_str();
         let unknown = || AuthorityError::UnknownLineage { lineage: lineage.to_owned() };
         let authority = system.authority(lineage).await?.ok_or_else(unknown)?.value;
-        let digest = contract.digest().to_string();
-        if authority.digest != digest {
+        if !contract.is_called(&authority.digest) {
             let decisions = system.decisions(lineage).await?;
-            if !decisions.iter().any(|decision| decision.digest == digest) {
+            if !decisions.iter().any(|decision| contract.is_called(&decision.digest)) {
+                let digest = contract.digest().to_string();
                 return Err(AuthorityError::NotAccepted { lineage: lineage.to_owned(), digest });
             }
             let desired = system.contract(lineage, &authority.digest).await?;

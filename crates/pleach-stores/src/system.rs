@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pleach_contract::{Contract, Digest, Problems};
+use pleach_contract::{Contract, Problems};
 use pleach_engine::{
     At, Batch, BucketConfig, BucketName, CommitError, Durability, Engine, EngineError, Entry, Expectation,
     Key, Operation, Revision, ScanQuery, Selection,
@@ -341,10 +341,9 @@ impl System {
 
 /// A contract in a record, which must be the one with this digest.
 pub(crate) fn contract_of(document: &serde_json::Value, digest: &str) -> Result<Contract, String> {
-    let contract = Contract::from_value(document).map_err(|problems| problems.to_string())?.contract;
-    let found: Digest = contract.digest();
-    if found.as_str() != digest {
-        return Err(format!("it has the digest {found} and not {digest}"));
+    let contract = Contract::from_stored(document).map_err(|problems| problems.to_string())?;
+    if !contract.is_called(digest) {
+        return Err(format!("it has the digest {} and not {digest}", contract.digest()));
     }
     Ok(contract)
 }

@@ -110,6 +110,10 @@ impl Resource {
         &self.bucket
     }
 
+    pub(super) fn is_of_contract(&self, digest: &str) -> bool {
+        self.compiled.is_of_contract(digest)
+    }
+
     pub(super) fn digest(&self) -> &Digest {
         self.compiled.digest()
     }

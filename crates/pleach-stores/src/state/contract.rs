@@ -183,7 +183,7 @@ impl Stored {
         if envelope.writer.is_empty() {
             return Err("it does not say which contract wrote it".to_owned());
         }
-        let value = serde_json::from_slice(&entry.value);
+        let value = pleach_contract::parse_json_strict(&entry.value);
         Ok(Self { envelope, value: value.map_err(|error| format!("its value is not JSON: {error}"))? })
     }
 }

@@ -126,7 +126,7 @@ impl DynamicStore {
         json: &[u8],
         options: PutOptions,
     ) -> Result<PutOutcome<Value>, StateError> {
-        let value = serde_json::from_slice(json);
+        let value = pleach_contract::parse_json_strict(json);
         let value = value.map_err(|error| StateError::NotJson { reason: error.to_string() })?;
         self.put(key, value, options).await
     }

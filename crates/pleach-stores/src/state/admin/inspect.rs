@@ -160,7 +160,7 @@ impl Inspected {
             contract,
             store,
             key,
-            value: serde_json::from_slice(&entry.value).map_err(|_| text()),
+            value: pleach_contract::parse_json_strict(&entry.value).map_err(|_| text()),
             state_version: envelope.map(|envelope| envelope.version),
             writer_contract_digest: writer,
             revision: StateRevision(entry.revision),
