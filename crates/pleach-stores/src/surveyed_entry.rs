@@ -2,7 +2,7 @@ use std::cell::OnceCell;
 
 use pleach_contract::evolution::Question;
 use pleach_contract::key::{Grammar, Kind};
-use pleach_contract::{KvResource, Refused, Violation, canonical, parse_json_strict};
+use pleach_contract::{KvResource, Refused, Violation, canonical};
 use pleach_engine::{Entry, Timestamp};
 use serde_json::Value;
 
