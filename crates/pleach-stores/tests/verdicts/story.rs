@@ -60,7 +60,7 @@ impl Story {
             }
             let document = story.documents.len() - 1;
             let meanwhile = if number > 0 && random.percent(10) {
-                story.put(document - 1, judge, random).into_iter().collect()
+                story.drawn_put(document - 1, judge, random).into_iter().collect()
             } else {
                 Vec::new()
             };
@@ -82,7 +82,7 @@ impl Story {
                     history: *random.pick(&[1, 3, 6]),
                     ttl_ms: *random.pick(&[0, 0, 60_000]),
                 }),
-                2 => self.put(document, judge, random).and_then(|put| match put {
+                2 => self.drawn_put(document, judge, random).and_then(|put| match put {
                     Act::Put { alias, key, .. } => Some(Act::Delete { alias, key }),
                     _ => None,
                 }),
@@ -90,14 +90,14 @@ impl Story {
                     self.some_state(judge, random);
                     None
                 }
-                _ => self.put(document, judge, random),
+                _ => self.drawn_put(document, judge, random),
             };
             self.acts.extend(act);
         }
     }
 
     /// A write to a resource of a document: usually of a valid value to a key that it knows.
-    fn put(&self, document: usize, judge: &Judge, random: &mut Random) -> Option<Act> {
+    fn drawn_put(&self, document: usize, judge: &Judge, random: &mut Random) -> Option<Act> {
         let document = &self.documents[document];
         let resources = document["resources"]["kv"].as_object()?;
         let aliases: Vec<&String> = resources.keys().collect();
