@@ -1,17 +1,13 @@
 use std::time::Duration;
 
 use pleach_contract::Contract;
-use pleach_contract::evolution::{Question, Verdict};
-use pleach_engine::{Batch, BucketName, CommitError, EngineError, Revision};
+use pleach_engine::{Batch, CommitError, EngineError};
 
 use crate::claims::Claimed;
 use crate::contracts::{Applied, Contracts, applied};
 use crate::error::AuthorityError;
-use crate::place::{Place, PlaceKind};
-use crate::plan::{Answer, PLAN_FORMAT, Plan, PlanRecord, PlanStatus, Step};
+use crate::plan::{PLAN_FORMAT, PLAN_FORMAT_BEFORE, Plan, PlanRecord, PlanStatus};
 use crate::record::{Authority, Claim, Decision, Materialised, Owner};
-use crate::stored_state::state_name;
-use crate::survey::{Asked, Watchers};
 use crate::system::{Kept, contract_of, unchanged};
 
 /// How long the guards of an apply hold unless it is accepted: if it dies before, writers are free again after this.
@@ -51,10 +47,13 @@ impl Contracts {
         if let Some(finished) = self.finished(plan).await? {
             return Ok(finished);
         }
+        if let Some(authority) = self.already_in_force(plan).await? {
+            return Ok(Applied { was_in_force: true, ..applied(authority) });
+        }
         let record = self.checked(plan, options).await?;
         let authority = self.base(plan).await?;
         if let Some(authority) = authority.as_ref().filter(|authority| is_in_force(plan, &authority.value)) {
-            return Ok(applied(authority.value.clone()));
+            return Ok(Applied { was_in_force: true, ..applied(authority.value.clone()) });
         }
         let until = self.shared.clock.now().saturating_add(CLAIM_LIFETIME);
         let over = authority.as_ref().and_then(|kept| kept.value.status.failed()).map(str::to_owned);
@@ -98,6 +97,20 @@ impl Contracts {
         self.bring_to_its_end(plan).await.map(Some)
     }
 
+    /// The authority, if this very plan was accepted last and came to its end: whoever was killed before the answer
+    /// came, and applies it again, has nothing left to do.
+    async fn already_in_force(&self, plan: &Plan) -> Result<Option<Authority>, AuthorityError> {
+        let system = &self.shared.system;
+        let Some(authority) = system.authority(&plan.lineage).await? else { return Ok(None) };
+        let authority = authority.value;
+        if authority.status != Materialised::Current || authority.version != plan.base.version + 1 {
+            return Ok(None);
+        }
+        let decisions = system.decisions(&plan.lineage).await?;
+        let is_ours = decisions.last().is_some_and(|decision| decision.plan == plan.id);
+        Ok(is_ours.then_some(authority))
+    }
+
     /// The contract of a plan, if it was made for this store and nobody has changed it. It may come from a file that
     /// anyone has written, so nothing in it is believed before this.
     async fn as_it_was_made(&self, plan: &Plan) -> Result<Contract, AuthorityError> {
@@ -107,7 +120,8 @@ impl Contracts {
         }
         let edited = || AuthorityError::EditedPlan { plan: plan.id.clone() };
         let contract = contract_of(&plan.contract, &plan.target).map_err(|_| edited())?;
-        let is_whole = plan.format == PLAN_FORMAT && plan.content_id() == plan.id;
+        let is_known = [PLAN_FORMAT, PLAN_FORMAT_BEFORE].contains(&plan.format.as_str());
+        let is_whole = is_known && plan.content_id() == plan.id;
         if is_whole && contract.id.as_str() == plan.lineage { Ok(contract) } else { Err(edited()) }
     }
 
@@ -120,7 +134,11 @@ impl Contracts {
             let (plan, lineage) = (plan.id.clone(), plan.lineage.clone());
             return Err(AuthorityError::PlanOver { plan, lineage, status: status.as_str() });
         }
-        if let Some(shortfall) = plan.shortfalls.first() {
+        if plan.format != PLAN_FORMAT {
+            let (plan, format) = (plan.id.clone(), plan.format.clone());
+            return Err(AuthorityError::OldPlan { plan, format });
+        }
+        if let Some(shortfall) = plan.shortfalls.iter().find(|shortfall| shortfall.blocks) {
             return Err(AuthorityError::Incapable {
                 first: format!("{}: {}", shortfall.path, shortfall.message),
             });
@@ -159,88 +177,6 @@ impl Contracts {
         Err(AuthorityError::Moved { lineage: plan.lineage.clone(), what })
     }
 
-    /// Looks at what was written between the plan and its guards.
-    pub(crate) async fn look_again(
-        &self,
-        plan: &Plan,
-        contract: &Contract,
-        claimed: &[Claimed],
-    ) -> Result<(), AuthorityError> {
-        let engine = self.shared.system.engine();
-        for step in &plan.steps {
-            let Some(claim) = claimed.iter().find(|claim| claim.bucket.as_str() == step.bucket()) else {
-                continue;
-            };
-            let info = match engine.bucket(&claim.bucket).await {
-                Ok(info) => Some(info),
-                Err(EngineError::BucketNotFound { .. }) => None,
-                Err(error) => return Err(error.into()),
-            };
-            match step {
-                Step::Create { .. } if info.is_some() && claim.before.is_none() => {
-                    return Err(AuthorityError::InTheWay { bucket: claim.bucket.clone() });
-                }
-                Step::Adopt { .. } | Step::TakeBack { .. } if info.is_none() => {
-                    return Err(self.moved(&plan.lineage, "the bucket that was to be taken over is gone"));
-                }
-                _ => {}
-            }
-            let kind = if matches!(step, Step::Adopt { .. }) { PlaceKind::Adopted } else { PlaceKind::Own };
-            let place = Place {
-                alias: step.alias().to_owned(),
-                bucket: claim.bucket.clone(),
-                owner: Some(claim.now.value.clone()),
-                info,
-                kind,
-            };
-            self.look_at(plan, contract, &place).await?;
-        }
-        self.look_at_state(plan, contract).await
-    }
-
-    /// The same for what users and devices have stored since.
-    async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
-        let since = plan.scans.iter().filter(|(name, _)| name.starts_with(&state_name("")));
-        let since = since.map(|(_, scanned)| scanned.revision).min().unwrap_or(Revision::ZERO);
-        let watchers = Watchers::default();
-        for (store, scanned, asked) in self.survey_state(contract, &plan.findings, since, &watchers).await? {
-            let found = asked.into_iter().find(|asked| depends(plan, asked) && asked.answer.count > 0);
-            if let Some(Asked { answer: Answer { count, samples, .. }, .. }) = found {
-                let bucket = BucketName::parse(&scanned.bucket).map_err(|source| AuthorityError::Name {
-                    service: plan.service.clone(),
-                    alias: store,
-                    source,
-                })?;
-                return Err(AuthorityError::Violators { bucket, count, samples });
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses what was written to a bucket since it was scanned, if a finding is safe only because there was nothing
-    /// of its kind.
-    async fn look_at(&self, plan: &Plan, contract: &Contract, place: &Place) -> Result<(), AuthorityError> {
-        let about = plan.findings.iter().enumerate();
-        let about = about.filter(|(_, finding)| finding.alias() == Some(place.alias.as_str()));
-        let asked: Vec<Asked> = about.filter_map(|(index, finding)| Asked::of(index, finding)).collect();
-        let depends = |asked: &Asked| depends(plan, asked);
-        let (Some(scanned), true) = (plan.scans.get(&place.alias), asked.iter().any(depends)) else {
-            return Ok(());
-        };
-        // Whether two entries share a key of an index, only all of them can tell.
-        let needs_all =
-            asked.iter().any(|asked| depends(asked) && matches!(asked.question, Question::Twice { .. }));
-        let since = if needs_all { Revision::ZERO } else { scanned.revision };
-        let (_, asked) = self.survey(contract, place, asked, since, &Watchers::default()).await?;
-        let found = asked.into_iter().find(|asked| depends(asked) && asked.answer.count > 0);
-        match found {
-            Some(Asked { answer: Answer { count, samples, .. }, .. }) => {
-                Err(AuthorityError::Violators { bucket: place.bucket.clone(), count, samples })
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Accepts the plan: the new desired state, the decision, the contract, the plan and the claims, all or nothing.
     async fn accept(
         &self,
@@ -249,10 +185,15 @@ impl Contracts {
         claimed: &[Claimed],
         options: &ApplyOptions,
     ) -> Result<(), CommitError> {
-        let batch = self.acceptance(record, authority, claimed, options).map_err(|error| match error {
+        let of_engine = |error| match error {
             AuthorityError::Engine(error) => error,
             other => EngineError::Bug { what: other.to_string() },
-        })?;
+        };
+        let in_force = match authority {
+            Some(kept) => self.digest_in_force(&kept.value).await.map_err(of_engine)?,
+            None => None,
+        };
+        let batch = self.acceptance(record, authority, in_force, claimed, options).map_err(of_engine)?;
         self.shared.system.commit(batch).await
     }
 
@@ -260,6 +201,7 @@ impl Contracts {
         &self,
         record: &Kept<PlanRecord>,
         authority: Option<&Kept<Authority>>,
+        in_force: Option<String>,
         claimed: &[Claimed],
         options: &ApplyOptions,
     ) -> Result<Batch, AuthorityError> {
@@ -271,6 +213,7 @@ impl Contracts {
             version: plan.base.version + 1,
             digest: plan.target.clone(),
             status: Materialised::Pending { plan: plan.id.clone(), done: 0 },
+            in_force,
             bindings: authority.map(|kept| kept.value.bindings.clone()).unwrap_or_default(),
         };
         let decision = Decision {
@@ -322,10 +265,4 @@ impl Contracts {
 /// Whether there is nothing to apply.
 fn is_in_force(plan: &Plan, authority: &Authority) -> bool {
     plan.is_nothing() && authority.status == Materialised::Current
-}
-
-/// Whether a finding is safe only because there was nothing stored that stood against it.
-fn depends(plan: &Plan, asked: &Asked) -> bool {
-    let finding = &plan.findings[asked.finding];
-    finding.declared == Verdict::Scan && finding.verdict == Verdict::Safe
 }

@@ -2,7 +2,8 @@ use std::collections::HashMap;
 
 use futures_util::StreamExt;
 use pleach_engine::{
-    BucketName, Engine, EngineError, ErrorKind, Key, WatchEvent, WatchQuery, WatchStart, WatchStream,
+    BucketName, Engine, EngineError, ErrorKind, Key, Revision, WatchEvent, WatchQuery, WatchStart,
+    WatchStream,
 };
 
 use crate::error::AuthorityError;
@@ -11,12 +12,23 @@ use crate::survey::{TURN_ENTRIES, Watchers, take_turns};
 /// Of how many keys the records are counted in one reading: some hundred megabytes. Beyond, each key is asked for alone.
 pub(crate) const KEYS_COUNTED_MAX: usize = 1_000_000;
 
+/// How many records a key has, and the newest of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Depth {
+    pub(crate) records: u64,
+    pub(crate) newest: Revision,
+}
+
 /// How many records the keys of a bucket have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Depths {
     /// Counted in one reading of them all: to ask for each key alone takes far longer, and on a server a round trip each.
-    /// Only keys with more records than would be kept are in it.
-    Counted(HashMap<Key, u64>),
+    Counted {
+        /// The keys with more records than would be kept, those that were deleted included.
+        deeper: HashMap<Key, Depth>,
+        /// How many keys there are.
+        keys: u64,
+    },
     /// Too much for one reading.
     Singly,
 }
@@ -36,10 +48,11 @@ impl Depths {
             Err(error) => Err(error.into()),
         };
         match counted {
-            Ok(Some(mut counted)) => {
-                counted.retain(|_, records| *records > kept);
-                counted.shrink_to_fit();
-                Ok(Self::Counted(counted))
+            Ok(Some(mut deeper)) => {
+                let keys = deeper.len() as u64;
+                deeper.retain(|_, depth| depth.records > kept);
+                deeper.shrink_to_fit();
+                Ok(Self::Counted { deeper, keys })
             }
             Ok(None) => Ok(Self::Singly),
             Err(AuthorityError::Engine(EngineError::BucketNotFound { .. })) => Ok(Self::default()),
@@ -57,7 +70,7 @@ impl Depths {
         key: &Key,
     ) -> Result<u64, EngineError> {
         match self {
-            Self::Counted(counted) => Ok(counted.get(key).copied().unwrap_or_default()),
+            Self::Counted { deeper, .. } => Ok(deeper.get(key).map_or(0, |depth| depth.records)),
             Self::Singly => Ok(engine.history(bucket, key).await?.len() as u64),
         }
     }
@@ -66,7 +79,7 @@ impl Depths {
 /// Where nobody asks.
 impl Default for Depths {
     fn default() -> Self {
-        Self::Counted(HashMap::new())
+        Self::Counted { deeper: HashMap::new(), keys: 0 }
     }
 }
 
@@ -75,15 +88,19 @@ async fn counted(
     mut records: WatchStream,
     keys_max: usize,
     watchers: &Watchers,
-) -> Result<Option<HashMap<Key, u64>>, AuthorityError> {
-    let mut counted: HashMap<Key, u64> = HashMap::new();
+) -> Result<Option<HashMap<Key, Depth>>, AuthorityError> {
+    let mut counted: HashMap<Key, Depth> = HashMap::new();
     for index in 0.. {
         if index % TURN_ENTRIES == 0 {
             watchers.may_go_on()?;
             take_turns().await;
         }
         match records.next().await.transpose()? {
-            Some(WatchEvent::Change(change)) => *counted.entry(change.entry.key).or_default() += 1,
+            Some(WatchEvent::Change(change)) => {
+                let newest = change.entry.revision;
+                let depth = counted.entry(change.entry.key).or_insert(Depth { records: 0, newest });
+                *depth = Depth { records: depth.records + 1, newest: depth.newest.max(newest) };
+            }
             Some(WatchEvent::InitialDone { .. }) | None => break,
         }
         if counted.len() > keys_max {
@@ -112,7 +129,8 @@ mod tests {
             let count =
                 async |keys_max| Depths::count(&engine, &bucket, 2, keys_max, &Watchers::default()).await;
             let counted = count(2).await.unwrap();
-            assert_eq!(counted, Depths::Counted([(deep.clone(), 3)].into()));
+            let Depths::Counted { deeper, keys: 2 } = &counted else { panic!("{counted:?}") };
+            assert_eq!(deeper.keys().collect::<Vec<_>>(), [&deep]);
             let singly = count(1).await.unwrap();
             assert_eq!(singly, Depths::Singly);
             for depths in [counted, singly] {

@@ -1,7 +1,7 @@
 use pleach_contract::Problems;
 use pleach_engine::{BucketName, CommitError, EngineError, ErrorKind, InvalidName, Key, Revision};
 
-use crate::plan::Sample;
+use crate::evidence::Sample;
 use crate::record::Damage;
 use crate::transfer::TransferError;
 
@@ -58,6 +58,14 @@ pub enum AuthorityError {
         lineage: String,
         /// What it is instead.
         status: &'static str,
+    },
+    /// A plan that was made by rules that are out of date.
+    #[error("the plan {plan} has the format {format}, of before every stored record was judged")]
+    OldPlan {
+        /// The plan.
+        plan: String,
+        /// Its format.
+        format: String,
     },
     /// A dangerous plan that nobody has acknowledged.
     #[error(
@@ -146,6 +154,19 @@ pub enum AuthorityError {
         /// The digest.
         digest: String,
     },
+    /// A contract that was accepted and is not in force: its apply is under way, was interrupted or has failed.
+    #[error(
+        "{lineage} with the digest {digest} is accepted, but not in force: {}",
+        in_force.as_ref().map_or_else(|| "no contract is".to_owned(), |digest| format!("{digest} is"))
+    )]
+    NotInForce {
+        /// The lineage.
+        lineage: String,
+        /// The digest of the contract that was asked for.
+        digest: String,
+        /// The digest of the contract in force; none before the first.
+        in_force: Option<String>,
+    },
     /// A contract that was accepted once, and what it writes is accepted no more.
     #[error("what this version of {lineage} writes to `{alias}` is no longer accepted")]
     Outdated {
@@ -212,6 +233,7 @@ impl AuthorityError {
             }
             Self::OtherStore { .. }
             | Self::EditedPlan { .. }
+            | Self::OldPlan { .. }
             | Self::Unacknowledged { .. }
             | Self::Taken { .. }
             | Self::NotAdopted { .. }
@@ -223,7 +245,7 @@ impl AuthorityError {
             | Self::Missing { .. } => ErrorKind::Invalid,
             Self::Incapable { .. } => ErrorKind::Unsupported,
             Self::Unfinished { source, .. } => source.kind(),
-            Self::Cancelled => ErrorKind::Unavailable,
+            Self::Cancelled | Self::NotInForce { .. } => ErrorKind::Unavailable,
             Self::Transfer(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
@@ -239,7 +261,7 @@ impl AuthorityError {
             Self::UnknownPlan { .. } => "make a plan with this store, and apply that",
             Self::OtherStore { .. } => "make a plan with this store, or name the store it was made for",
             Self::EditedPlan { .. } => "make the plan anew and apply it as it is",
-            Self::PlanOver { .. } => "make a new plan",
+            Self::PlanOver { .. } | Self::OldPlan { .. } => "make a new plan",
             Self::Unacknowledged { .. } => "read them, and write down who accepts them and why",
             Self::Violators { .. } => "correct these entries and make a new plan; the guards are off again",
             Self::Incapable { .. } => "ask for less in the contract, or choose another engine",
@@ -248,8 +270,12 @@ impl AuthorityError {
             Self::NotAdopted { .. } => "name a bucket that is there and belongs to nobody",
             Self::Name { .. } => "name a shorter service of a-z, 0-9 and _",
             Self::OtherService { .. } => "leave the service out: its buckets keep their names",
-            Self::UnknownLineage { .. } => "plan and apply a contract of it first",
-            Self::NotAccepted { .. } => "plan and apply the contract that the program was built with",
+            Self::UnknownLineage { .. } | Self::NotAccepted { .. } => {
+                "see what the contract of the program changes with `pleach contract plan FILE`, then `apply` the plan"
+            }
+            Self::NotInForce { .. } => {
+                "apply its plan again, which goes on where it was, or wait for who applies it"
+            }
             Self::Outdated { .. } => "build the program with the contract that is in force",
             Self::Schemas { .. } => "read the contract from its document, which says what is wrong and where",
             Self::NotSetAside { .. } => "see its status for the buckets that can be restored",
@@ -289,5 +315,9 @@ impl From<InvalidName> for AuthorityError {
 }
 
 fn shown(samples: &[Sample]) -> String {
-    samples.first().map_or_else(String::new, |sample| format!("{}: {}", sample.key, sample.message))
+    let place = |sample: &Sample| match &sample.state {
+        Some(place) => place.to_string(),
+        None => sample.key.clone(),
+    };
+    samples.first().map_or_else(String::new, |sample| format!("{}: {}", place(sample), sample.message))
 }

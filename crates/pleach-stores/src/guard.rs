@@ -91,7 +91,7 @@ impl Guard {
     /// digest is not checked by it again.
     pub(crate) fn check(
         &self,
-        batch: Batch,
+        mut batch: Batch,
         now: Timestamp,
         checked: Option<&Digest>,
     ) -> Result<Batch, EngineError> {
@@ -103,8 +103,8 @@ impl Guard {
         if in_force.is_none() && claims.is_empty() {
             return Ok(batch);
         }
-        let mut operations = batch.into_operations();
-        for operation in &mut operations {
+        // What has a reserved key is no value of the contract: see `Keeper` for who writes it.
+        for operation in batch.operations_mut().iter_mut().filter(|operation| !operation.key.is_reserved()) {
             if let Some(resource) = in_force {
                 self.enforce(resource, operation, now)?;
             }
@@ -112,14 +112,13 @@ impl Guard {
                 self.inspect(resource, operation, unstamped.as_ref())?;
             }
         }
-        Ok(operations.into_iter().collect())
+        Ok(batch)
     }
 
     /// Stamps what has no version yet, checking nothing: for writes past the guard, so that readers know what they find.
-    pub(crate) fn stamp(&self, batch: Batch, now: Timestamp) -> Batch {
+    pub(crate) fn stamp(&self, mut batch: Batch, now: Timestamp) -> Batch {
         let Some(resource) = self.demands(now).in_force else { return batch };
-        let mut operations = batch.into_operations();
-        for operation in &mut operations {
+        for operation in batch.operations_mut().iter_mut().filter(|operation| !operation.key.is_reserved()) {
             let is_put = matches!(operation.action, Action::Put { .. });
             if let Ok(keyspace) = resource.keyspace_of(&operation.key)
                 && is_put
@@ -128,7 +127,7 @@ impl Guard {
                 let _ = stamped(resource, keyspace, operation);
             }
         }
-        operations.into_iter().collect()
+        batch
     }
 
     /// What writes have to keep now. In a bucket in which nothing is in force yet, the contract that was accepted for it

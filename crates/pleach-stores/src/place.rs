@@ -9,7 +9,7 @@ use crate::binding::{Binding, Unstamped};
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
 use crate::naming::{bucket_name, is_reserved};
-use crate::plan::{Shortfall, Step};
+use crate::plan::Step;
 use crate::record::{Authority, Owner, OwnerState};
 
 /// The metadata of a bucket that names the lineage it belongs to.
@@ -193,7 +193,7 @@ impl Contracts {
 }
 
 /// What the configuration of a bucket becomes: what the contract says, and the rest as it is.
-fn desired_config(
+pub(crate) fn desired_config(
     resource: &KvResource,
     info: Option<&BucketInfo>,
     lineage: &str,
@@ -207,50 +207,4 @@ fn desired_config(
     config.value_bytes_max = bytes_max.unwrap_or(can.value_bytes_max);
     config.metadata.insert(OWNER_METADATA.to_owned(), lineage.to_owned());
     config
-}
-
-/// What of a contract an engine cannot keep.
-pub(crate) fn shortfalls(contract: &Contract, can: &Capabilities) -> Vec<Shortfall> {
-    let mut found = Vec::new();
-    for (alias, resource) in &contract.resources.kv {
-        let at = |rest: &str| format!("/resources/kv/{alias}{rest}");
-        let mut short = |path: String, message: String, fix: &str| {
-            found.push(Shortfall { path, message, fix: fix.to_owned() });
-        };
-        if resource.history > u64::from(can.history_max) {
-            let message =
-                format!("the engine keeps {} records of a key, not {}", can.history_max, resource.history);
-            short(at("/history"), message, "ask for a shorter history");
-        }
-        if let Some(bytes) = resource.max_value_bytes.filter(|bytes| *bytes > u64::from(can.value_bytes_max))
-        {
-            let message = format!("the engine takes values of {} bytes, not {bytes}", can.value_bytes_max);
-            short(at("/maxValueBytes"), message, "ask for smaller values, or leave the limit to the engine");
-        }
-        let resolution = u64::try_from(can.ttl_resolution.as_millis()).unwrap_or(u64::MAX);
-        let ttl = |path: String, ms: u64| {
-            let message = format!("the engine counts time in {resolution} ms, and {ms} ms is shorter");
-            (ms > 0 && ms < resolution).then_some((path, message))
-        };
-        let own = resource.keyspaces.iter().filter(|(_, keyspace)| keyspace.ttl_ms != resource.ttl_ms);
-        let own: Vec<_> =
-            own.map(|(name, keyspace)| (at(&format!("/keyspaces/{name}/ttlMs")), keyspace.ttl_ms)).collect();
-        for (path, ms) in std::iter::once((at("/ttlMs"), resource.ttl_ms)).chain(own.iter().cloned()) {
-            if let Some((path, message)) = ttl(path, ms) {
-                short(path, message, "ask for a longer time to live");
-            }
-        }
-        if resource.history > 1 && !can.expired_history {
-            for (path, _) in own.iter().filter(|(_, ms)| *ms > 0) {
-                let message =
-                    "the engine lets no value expire alone in a bucket that keeps history".to_owned();
-                short(path.clone(), message, "give the whole resource this `ttlMs`, or a history of 1");
-            }
-        }
-        if !resource.atomic.is_empty() && can.batch_operations_max < 2 {
-            let message = "the engine commits nothing together".to_owned();
-            short(at("/atomic"), message, "choose another engine");
-        }
-    }
-    found
 }

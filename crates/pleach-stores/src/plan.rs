@@ -4,22 +4,24 @@ use std::time::Duration;
 
 use pleach_contract::canonical;
 use pleach_contract::evolution::{Effect, Finding, Question, Subject, Verdict};
-use pleach_engine::{BucketConfig, Revision, Timestamp};
+use pleach_engine::{BucketConfig, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::binding::Unstamped;
+use crate::evidence::{Answer, Scanned};
 use crate::record::moment;
 
 /// The format of a plan.
-pub const PLAN_FORMAT: &str = "pleach.plan.v1";
+pub const PLAN_FORMAT: &str = "pleach.plan.v2";
+
+/// The format of plans that were made before every record was judged. One that was accepted is brought to its end; one
+/// that is pending is not applied, since it may call safe what is not.
+pub(crate) const PLAN_FORMAT_BEFORE: &str = "pleach.plan.v1";
 
 /// How long a plan can be applied after it was made.
 pub const PLAN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The most entries that a finding shows.
-pub const SAMPLES_MAX: usize = 10;
 
 /// What a contract would do to a store: the differences between the declarations, what the stored data says to
 /// them, and the steps in which the contract would come into force.
@@ -29,7 +31,7 @@ pub const SAMPLES_MAX: usize = 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Plan {
-    /// The format: `pleach.plan.v1`.
+    /// The format: `pleach.plan.v2`.
     pub format: String,
     /// The digest of everything below.
     pub id: String,
@@ -47,7 +49,10 @@ pub struct Plan {
     pub contract: Value,
     /// What changes, the most serious first, each with what the stored data says to it.
     pub findings: Vec<PlanFinding>,
-    /// What of the contract this engine cannot keep; with any of these it is not applied.
+    /// How buckets differ from what the contract in force asks for. What it takes to put each right is among the findings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<Drift>,
+    /// What the contract declares and is not kept; with one that blocks, the plan is not applied.
     pub shortfalls: Vec<Shortfall>,
     /// The buckets that were read for it, by alias.
     pub scans: BTreeMap<String, Scanned>,
@@ -109,63 +114,56 @@ pub struct PlanFinding {
     pub against: Option<String>,
 }
 
-/// What the stored data says to a finding.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Answer {
-    /// How many entries stand against the change.
-    pub count: u64,
-    /// How many were looked at for it.
-    pub of: u64,
-    /// The first of those that stand against it.
-    pub samples: Vec<Sample>,
-}
-
-/// An entry that stands against a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Sample {
-    /// Its key.
-    pub key: String,
-    /// Its revision.
-    pub revision: Revision,
-    /// The version that it has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Where in its value, as a JSON Pointer; empty for the value as a whole, or for the key.
-    pub path: String,
-    /// What is wrong, in a sentence.
-    pub message: String,
-    /// What to do about it.
-    pub fix: String,
-}
-
-/// A bucket that was read for a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Scanned {
-    /// Its name.
-    pub bucket: String,
-    /// The snapshot that was read.
-    pub revision: Revision,
-    /// How many entries it has.
-    pub entries: u64,
-    /// How many bytes their values have.
-    pub bytes: u64,
-    /// How many of them have each version; those without one are under an empty name.
-    pub versions: BTreeMap<String, u64>,
-}
-
-/// What an engine cannot keep of a contract.
+/// Something that a contract declares and that is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Shortfall {
     /// Where in the contract, as a JSON Pointer.
     pub path: String,
-    /// What it cannot keep.
+    /// What is not kept.
     pub message: String,
     /// What to do.
     pub fix: String,
+    /// Whether the plan cannot be applied because of it: the engine cannot keep it. Else it is a warning.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub blocks: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(blocks: &bool) -> bool {
+    *blocks
+}
+
+/// A setting of a bucket that is not what the contract in force asks for: someone changed it past the contract.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Drift {
+    /// The alias.
+    pub alias: String,
+    /// The bucket.
+    pub bucket: String,
+    /// The setting.
+    pub setting: String,
+    /// What the contract in force asks for.
+    pub expected: String,
+    /// What the bucket has.
+    pub found: String,
+    /// What it has once the plan is applied.
+    pub becomes: String,
+}
+
+/// One line for people.
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { alias, bucket, setting, expected, found, becomes } = self;
+        write!(
+            f,
+            "{setting} of bucket {bucket} of {alias} is {found}; the contract in force asks for {expected}, and the plan sets {becomes}"
+        )
+    }
 }
 
 /// Something that is done when a plan is applied.
@@ -254,6 +252,17 @@ impl Step {
         }
     }
 
+    /// What the configuration of the bucket becomes; none if it stays as it is.
+    pub(crate) fn config(&self) -> Option<&BucketConfig> {
+        match self {
+            Self::Create { config, .. }
+            | Self::Adopt { config, .. }
+            | Self::TakeBack { config, .. }
+            | Self::Configure { config, .. } => Some(config),
+            Self::Keep { .. } | Self::SetAside { .. } => None,
+        }
+    }
+
     /// Whether anything is done to the bucket itself.
     pub(crate) fn changes_something(&self) -> bool {
         !matches!(self, Self::Keep { .. })
@@ -321,7 +330,9 @@ impl Plan {
         let about = |plan: &Self| plan.findings.iter().map(weighed).collect::<Vec<_>>();
         let place =
             |plan: &Self| (plan.store.clone(), plan.service.clone(), plan.base.clone(), plan.target.clone());
-        place(self) == place(other)
+        self.format == other.format
+            && place(self) == place(other)
+            && self.drift == other.drift
             && about(self) == about(other)
             && self.steps == other.steps
             && self.shortfalls == other.shortfalls
@@ -366,7 +377,7 @@ impl PlanFinding {
 
     /// Whether it does, now that the stored data was asked.
     pub(crate) fn matters(&self) -> bool {
-        self.against.is_none() || self.answer.as_ref().is_some_and(|answer| answer.count > 0)
+        self.against.is_none() || self.answer.as_ref().is_some_and(|answer| !answer.is_clear())
     }
 
     /// The alias whose bucket it is about.
@@ -377,17 +388,64 @@ impl PlanFinding {
         }
     }
 
-    /// Weighs it by what the stored data says: a scan decides, where one was to.
-    pub(crate) fn weigh(&mut self, answer: Answer) {
-        let Answer { count, of, .. } = answer;
-        if self.declared == Verdict::Scan {
-            self.verdict = if count == 0 { Verdict::Safe } else { Verdict::Dangerous };
-            self.reason = match count {
-                0 => format!("{}; scanned: none of {of} entries stands against it", self.reason),
-                _ => format!("{}; scanned: {count} of {of} entries stand against it", self.reason),
-            };
+    /// Whether the stored data alone decides about it. What else is dangerous stays so whatever is stored: it changes what
+    /// programs find, or nothing guards it while the plan is applied.
+    pub(crate) fn is_settled_by_data(&self) -> bool {
+        let is_kv = matches!(self.subject, Subject::Kv { .. });
+        match &self.question {
+            Some(Question::Deeper { .. } | Question::Larger { .. } | Question::Older { .. }) => true,
+            Some(Question::Present) => {
+                is_kv
+                    && matches!(
+                        self.code.as_str(),
+                        "keyspace.removed" | "key.changed" | "version.unaccepted" | "version.dropped"
+                    )
+            }
+            _ => false,
         }
+    }
+
+    /// Weighs it by what the stored data says.
+    pub(crate) fn weigh(&mut self, answer: Answer) {
+        if self.declared == Verdict::Scan || self.declared == Verdict::Dangerous && self.is_settled_by_data()
+        {
+            self.verdict = if answer.is_clear() { Verdict::Safe } else { Verdict::Dangerous };
+        }
+        self.reason = match (&self.question, self.verdict) {
+            // The reason of the declarations would tell of what does not happen.
+            (Some(_), Verdict::Safe) if self.declared == Verdict::Dangerous => format!("scanned: {answer}"),
+            _ => format!("{}; scanned: {answer}", self.reason),
+        };
+        self.fix = self.fix_for(answer.is_clear());
         self.answer = Some(answer);
+    }
+
+    /// What to do now that the stored data was asked: advice to scan is out of date.
+    pub(crate) fn fix_for(&self, is_clear: bool) -> String {
+        let is_settled = self.declared == Verdict::Scan || self.is_settled_by_data();
+        if is_clear && is_settled {
+            return match self.forward {
+                Effect::Ok => "nothing",
+                _ => "update the programs that read before those that write",
+            }
+            .to_owned();
+        }
+        if !self.fix.contains("scan") {
+            return self.fix.clone();
+        }
+        let fix = match &self.question {
+            Some(Question::Deeper { .. }) => {
+                "ask for the same `history`, or acknowledge that older records are trimmed"
+            }
+            Some(Question::Older { .. }) => {
+                "ask for the same `ttlMs`, or acknowledge that these values expire sooner"
+            }
+            Some(Question::Larger { .. }) => "make these values smaller first, or ask for the same limit",
+            Some(Question::Twice { .. }) => "change all but one of the entries that share a key",
+            Some(Question::Retained) => "acknowledge that these entries go, or keep more of them",
+            _ => "correct these values first, or raise the version and accept the old one",
+        };
+        fix.to_owned()
     }
 }
 

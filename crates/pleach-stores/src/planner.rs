@@ -3,19 +3,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pleach_contract::Contract;
-use pleach_contract::evolution::{self, Effect, Question, Subject, Verdict};
+use pleach_contract::evolution::{self, Subject};
 use pleach_engine::{BucketName, Revision, Selection};
 
+use crate::alike::resources_alike;
+use crate::asked::Asked;
+use crate::bucket_findings::{looked_up, of_place};
 use crate::contracts::Contracts;
+use crate::data_findings::{data_refused, data_unread, data_unreadable};
 use crate::error::AuthorityError;
+use crate::evidence::{Answer, Scanned};
+use crate::judge::Judge;
 use crate::naming::service_of;
-use crate::place::{OWNER_METADATA, Place, PlaceKind, shortfalls};
-use crate::plan::{
-    Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanRecord, PlanStatus, Scanned, Step,
-};
+use crate::place::Place;
+use crate::plan::{Base, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanRecord, PlanStatus, Step};
 use crate::record::Authority;
+use crate::shortfalls::shortfalls;
 use crate::stored_state::state_name;
-use crate::survey::{Asked, OnProgress, Part, Survey, Watchers};
+use crate::survey::{Found, OnProgress, Part, Survey, Watchers};
 use crate::system::unchanged;
 
 /// Entries that are checked in a second where nothing has been measured.
@@ -104,7 +109,11 @@ impl Contracts {
         let steps: Vec<Step> =
             places.iter().map(|place| place.step(kv.get(&place.alias), lineage, can)).collect();
         let mut findings = self.declared(contract, authority.as_ref()).await?;
-        findings.extend(places.iter().flat_map(|place| of_place(place, contract)));
+        for (place, step) in places.iter().zip(&steps) {
+            findings
+                .extend(step.config().map_or_else(Vec::new, |becomes| of_place(place, contract, becomes)));
+        }
+        let drift = self.drift(contract, &places, &mut findings).await?;
         let began = shared.clock.elapsed();
         let scans = self.weigh(contract, &places, &mut findings, &options.watchers()).await?;
         findings.retain(PlanFinding::matters);
@@ -115,6 +124,9 @@ impl Contracts {
             version: authority.version,
             digest: Some(authority.digest.clone()),
         });
+        // A contract that is in force under a digest of earlier rules keeps it.
+        let in_force = base.digest.clone().filter(|digest| contract.is_called(digest));
+        let target = in_force.unwrap_or_else(|| contract.digest().to_string());
         let mut plan = Plan {
             format: PLAN_FORMAT.to_owned(),
             id: String::new(),
@@ -122,9 +134,10 @@ impl Contracts {
             lineage: lineage.to_owned(),
             service,
             base,
-            target: contract.digest().to_string(),
+            target,
             contract: contract.to_value(),
             findings,
+            drift,
             shortfalls: shortfalls(contract, can),
             estimate_ms: estimate(&steps, &scans, took),
             scans,
@@ -143,8 +156,7 @@ impl Contracts {
         contract: &Contract,
         authority: Option<&Authority>,
     ) -> Result<Vec<PlanFinding>, AuthorityError> {
-        let Some(authority) = authority.filter(|authority| authority.digest != contract.digest().as_str())
-        else {
+        let Some(authority) = authority.filter(|authority| !contract.is_called(&authority.digest)) else {
             return Ok(Vec::new());
         };
         let accepted = self.accepted(&authority.lineage).await?;
@@ -177,75 +189,108 @@ impl Contracts {
         Ok(contracts)
     }
 
-    /// Asks the stored data whatever the findings want to know, and reads every bucket at most once for it.
+    /// Judges every stored record that the contract reaches and answers what the findings ask. Every bucket is read at most
+    /// once, and not at all if it is provably read alike before and after.
     pub(crate) async fn weigh(
         &self,
         contract: &Contract,
         places: &[Place],
-        findings: &mut [PlanFinding],
+        findings: &mut Vec<PlanFinding>,
         watchers: &Watchers,
     ) -> Result<BTreeMap<String, Scanned>, AuthorityError> {
         let mut scans = BTreeMap::new();
+        let mut told = Vec::new();
         for place in places {
-            let about = |finding: &PlanFinding| finding.alias() == Some(place.alias.as_str());
-            let asked = findings.iter().enumerate().filter(|(_, finding)| about(finding));
-            let asked: Vec<Asked> = asked.filter_map(|(index, finding)| Asked::of(index, finding)).collect();
-            if asked.is_empty() || place.info.is_none() {
-                continue;
-            }
-            let (scanned, asked) = self.survey(contract, place, asked, Revision::ZERO, watchers).await?;
-            scans.insert(place.alias.clone(), scanned);
-            for Asked { finding, answer, .. } in asked {
-                findings[finding].weigh(answer);
+            let asked = asked_of(findings, &place.alias);
+            if let Some(part) = self.survey(contract, place, asked, Revision::ZERO, watchers).await? {
+                let subject = Subject::Kv { alias: place.alias.clone(), keyspace: None, version: None };
+                let path = format!("/resources/kv/{}", place.alias);
+                scans.insert(place.alias.clone(), settle(part, findings, &mut told, (subject, path)));
             }
         }
-        for (store, scanned, asked) in self.survey_state(contract, findings, Revision::ZERO, watchers).await?
-        {
-            scans.insert(state_name(&store), scanned);
-            for Asked { finding, answer, .. } in asked {
-                findings[finding].weigh(answer);
-            }
+        for part in self.survey_state(contract, findings, Revision::ZERO, watchers).await? {
+            let (name, store) = (state_name(&part.name), part.name.clone());
+            let path = format!("/state/{store}");
+            let subject = Subject::State { store, version: None };
+            scans.insert(name, settle(part, findings, &mut told, (subject, path)));
         }
-        // What is asked about data that is nowhere has its answer: there is none.
+        // A question about data that is nowhere needs no scan: the count is zero.
         for finding in findings.iter_mut() {
             if finding.question.is_some() && finding.answer.is_none() {
-                finding.weigh(crate::plan::Answer::default());
+                finding.weigh(Answer::default());
             }
         }
+        findings.extend(told);
         Ok(scans)
     }
 
-    /// Reads the bucket of a place, as far as it was written after `since`.
-    pub(crate) async fn survey(
+    /// Reads the bucket of a place, as far as it was written after `since`; none if there is no need to.
+    pub(crate) async fn survey<'c>(
         &self,
-        contract: &Contract,
+        contract: &'c Contract,
         place: &Place,
         asked: Vec<Asked>,
         since: Revision,
         watchers: &Watchers,
-    ) -> Result<(Scanned, Vec<Asked>), AuthorityError> {
+    ) -> Result<Option<Part<'c>>, AuthorityError> {
         let shared = &self.shared;
+        if place.info.is_none() {
+            return Ok(None);
+        }
+        let (alias, resource) = (place.alias.as_str(), contract.resources.kv.get(&place.alias));
         let digest = place.owner.as_ref().and_then(|owner| Some((owner, owner.digest.as_ref()?)));
-        let old = match digest {
-            Some((owner, digest)) => shared.in_force(&owner.lineage, digest, &place.alias).await?,
-            None => None,
+        let (mut old, mut is_alike) = (None, false);
+        if let Some((owner, digest)) = digest {
+            let before = shared.system.contract(&owner.lineage, digest).await?;
+            is_alike = resources_alike(&before, contract, alias);
+            let compiled = shared.in_force(&owner.lineage, digest, alias).await?;
+            let kv = |resource| Judge::kv(resource, owner.unstamped.clone());
+            old = Some(compiled.map_or_else(|| Judge::without_resource(alias), kv));
+        }
+        if is_alike && asked.is_empty() {
+            return Ok(None);
+        }
+        let new = match shared.compiled(contract, alias)? {
+            Some(compiled) => Judge::kv(compiled, place.unstamped(resource)),
+            None => Judge::without_resource(alias),
         };
-        let resource = contract.resources.kv.get(&place.alias);
-        let part = Part {
-            name: place.alias.clone(),
-            old,
-            new: shared.compiled(contract, &place.alias)?,
-            resource,
-            unstamped: place.unstamped(resource),
-            asked,
-            scanned: Scanned::default(),
-        };
+        let part = Part { is_alike, resource, asked, ..Part::new(alias, old, new) };
         let (bucket, selection) = (place.bucket.clone(), Selection::all());
-        let mut survey = Survey { bucket, selection, since, part_of: |_| None, parts: vec![part] };
+        let part_of = |_: &_| None;
+        let mut survey = Survey { bucket, selection, since, part_of, parts: vec![part], further: None };
         survey.run(&**shared.system.engine(), shared.clock.now(), watchers).await?;
-        let Part { scanned, asked, .. } = survey.parts.remove(0);
-        Ok((scanned, asked))
+        Ok(survey.parts.pop())
     }
+}
+
+/// What the findings ask about the bucket of an alias.
+pub(crate) fn asked_of(findings: &[PlanFinding], alias: &str) -> Vec<Asked> {
+    let about = findings.iter().enumerate().filter(|(_, finding)| finding.alias() == Some(alias));
+    about.filter_map(|(index, finding)| Asked::of(index, finding)).collect()
+}
+
+/// Weighs findings by what a survey found, and tells of what none of them explains.
+fn settle(
+    part: Part<'_>,
+    findings: &mut [PlanFinding],
+    told: &mut Vec<PlanFinding>,
+    (subject, path): (Subject, String),
+) -> Scanned {
+    let Part { asked, found, .. } = part;
+    for Asked { finding, tally, .. } in asked {
+        findings[finding].weigh(tally.into_answer());
+    }
+    let Found { scanned, unexplained, unreadable, is_unread, .. } = found;
+    if is_unread {
+        told.push(data_unread(&subject, &path));
+    }
+    if !unexplained.is_empty() {
+        told.push(data_refused(&subject, &path, scanned.entries, unexplained));
+    }
+    if !unreadable.is_empty() {
+        told.push(data_unreadable(&subject, &path, scanned.entries, unreadable));
+    }
+    scanned
 }
 
 fn chosen_service(
@@ -260,109 +305,6 @@ fn chosen_service(
         (Some(authority), _) => Ok(authority.service.clone()),
         (None, Some(asked)) => Ok(asked.clone()),
         (None, None) => Ok(service_of(&contract.id)),
-    }
-}
-
-/// What is to be said about a bucket that comes with data, before anyone has looked at that.
-fn of_place(place: &Place, contract: &Contract) -> Vec<PlanFinding> {
-    let (alias, bucket) = (place.alias.as_str(), &place.bucket);
-    let Some(info) = &place.info else { return Vec::new() };
-    match place.kind {
-        PlaceKind::Own | PlaceKind::Left => Vec::new(),
-        PlaceKind::TakenBack => {
-            let message = format!("`{alias}` takes back {bucket}, with what is in it");
-            let mut findings =
-                vec![looked_up("bucket.returned", alias, &message, "correct these values first")];
-            findings.extend(retention_changes(place, contract));
-            findings
-        }
-        PlaceKind::Adopted => {
-            let message = format!("`{alias}` adopts {bucket}, with what is in it");
-            let mut findings =
-                vec![looked_up("bucket.adopted", alias, &message, "correct these values first")];
-            let owner =
-                info.config.metadata.get(OWNER_METADATA).filter(|owner| *owner != contract.id.as_str());
-            if let Some(owner) = owner {
-                let message = format!("{bucket} says of itself that it belongs to {owner}");
-                let fix = "see that nobody else writes to it";
-                findings.push(dangerous("bucket.owner", alias, &message, fix, None));
-            }
-            findings.extend(retention_changes(place, contract));
-            findings
-        }
-    }
-}
-
-/// What a bucket with data would lose to the configuration that the contract asks for.
-fn retention_changes(place: &Place, contract: &Contract) -> Vec<PlanFinding> {
-    let (Some(info), Some(resource)) = (&place.info, contract.resources.kv.get(&place.alias)) else {
-        return Vec::new();
-    };
-    let (alias, bucket) = (place.alias.as_str(), &place.bucket);
-    let mut findings = Vec::new();
-    if resource.history < u64::from(info.config.history.get()) {
-        let message = format!(
-            "{bucket} keeps {} records of a key, and would keep {}",
-            info.config.history, resource.history
-        );
-        let question = Question::Deeper { history: resource.history };
-        findings.push(dangerous(
-            "bucket.history",
-            alias,
-            &message,
-            "ask for the same `history`",
-            Some(question),
-        ));
-    }
-    let ttl_ms = info.config.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-    if resource.ttl_ms > 0 && ttl_ms.is_none_or(|ttl_ms| resource.ttl_ms < ttl_ms) {
-        let message = format!("values of {bucket} would live for {} ms", resource.ttl_ms);
-        let question = Question::Older { ms: resource.ttl_ms };
-        findings.push(dangerous("bucket.ttl", alias, &message, "ask for a longer `ttlMs`", Some(question)));
-    }
-    if let Some(bytes) =
-        resource.max_value_bytes.filter(|bytes| *bytes < u64::from(info.config.value_bytes_max))
-    {
-        let message =
-            format!("{bucket} takes values of {} bytes, and would take {bytes}", info.config.value_bytes_max);
-        let question = Question::Larger { bytes };
-        findings.push(dangerous(
-            "bucket.valueBytes",
-            alias,
-            &message,
-            "ask for larger values",
-            Some(question),
-        ));
-    }
-    findings
-}
-
-/// A finding that the values of a bucket decide.
-fn looked_up(code: &str, alias: &str, message: &str, fix: &str) -> PlanFinding {
-    PlanFinding {
-        backward: Effect::Scan,
-        declared: Verdict::Scan,
-        verdict: Verdict::Scan,
-        reason: "its values may not be what the contract asks for".to_owned(),
-        ..dangerous(code, alias, message, fix, Some(Question::Refused))
-    }
-}
-
-fn dangerous(code: &str, alias: &str, message: &str, fix: &str, question: Option<Question>) -> PlanFinding {
-    PlanFinding {
-        code: code.to_owned(),
-        path: format!("/resources/kv/{alias}"),
-        subject: Subject::Kv { alias: alias.to_owned(), keyspace: None, version: None },
-        backward: Effect::Breaks,
-        forward: Effect::Ok,
-        declared: Verdict::Dangerous,
-        verdict: Verdict::Dangerous,
-        message: message.to_owned(),
-        reason: "what is there was kept under other rules".to_owned(),
-        fix: fix.to_owned(),
-        question,
-        against: None,
-        answer: None,
     }
 }
 

@@ -1,6 +1,5 @@
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -12,6 +11,7 @@ use pleach::{
 use serde::Serialize;
 
 use crate::app::App;
+use crate::destination::Destination;
 use crate::failure::Problem;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -23,7 +23,7 @@ use crate::wait::{self, Interrupt, Waited};
 #[derive(Args, Debug)]
 #[command(
     after_help = "Each bucket is a line with its configuration, then a line for each entry, from one snapshot.\n\
-                  Without a bucket, all are exported. With -o, the file appears when it is complete.\n\n\
+                  Without a bucket, all are exported, what users and devices have stored included. With -o, a file appears when it is complete.\n\n\
                   Contracts come first, with decisions and overrides, if all their buckets are exported: then\n\
                   import restores them. Name all buckets of a contract or none, or add --without-contracts.\n\n\
                   Examples:\n  pleach kv export -o backup.ndjson\n  pleach kv export carts --history | gzip > carts.gz\n  \
@@ -49,14 +49,15 @@ pub(crate) struct ExportArgs {
 
 impl ExportArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        // What users and devices have stored is read by copies alone.
-        let store = app.store().await?.for_copies();
+        let mut store = app.store().await?;
         let mut names = self.buckets;
         let contracts = match self.without_contracts {
-            true => ExportedContracts::none(&store),
-            false => ExportedContracts::read(&store, &names).await?,
+            true => ExportedContracts::none(&store.for_copies()),
+            false => ExportedContracts::read(&store.for_copies(), &names).await?,
         };
         if names.is_empty() {
+            // A copy of all there is has what users and devices have stored, too; by name that is not to be had.
+            store = store.for_copies();
             names = store.buckets().await?.into_iter().map(|info| info.name).collect();
             // Its records are lines of their own.
             names.retain(|name| name.as_str() != pleach::stores::SYSTEM_BUCKET);
@@ -72,22 +73,10 @@ impl ExportArgs {
             export(&buckets, &contracts, self.history, &mut sink).await?;
             return Ok(());
         };
-        // Under another name until it is complete: half an export shall not be taken for a whole one.
-        let part = with_suffix(&path, ".part");
-        let file = File::create(&part).with_context(|| cannot_write(&part))?;
-        let mut sink = Sink::File(BufWriter::new(file), &app.output);
-        let written = match export(&buckets, &contracts, self.history, &mut sink).await {
-            Ok(records) => sink
-                .finish()
-                .and_then(|()| fs::rename(&part, &path))
-                .with_context(|| cannot_write(&path))
-                .map(|()| records),
-            Err(error) => Err(error),
-        };
-        let records = written.inspect_err(|_| {
-            // It is of no use, and may fill the disk; the error itself is what counts.
-            let _ = fs::remove_file(&part);
-        })?;
+        // Half an export shall not be taken for a whole one: the file appears when it is complete.
+        let mut sink = Sink::File(Destination::create(&path)?, &app.output);
+        let records = export(&buckets, &contracts, self.history, &mut sink).await?;
+        sink.finish()?;
         let event = Event::new("exported").count("buckets", names.len() as u64).count("records", records);
         let are = if records == 1 { "is" } else { "are" };
         let (records, buckets) =
@@ -201,7 +190,7 @@ async fn export_history(
 #[derive(Debug)]
 enum Sink<'a> {
     Stdout(&'a mut Output),
-    File(BufWriter<File>, &'a Output),
+    File(Destination, &'a Output),
 }
 
 impl Sink<'_> {
@@ -222,10 +211,10 @@ impl Sink<'_> {
         }
     }
 
-    fn finish(self) -> std::io::Result<()> {
+    fn finish(self) -> anyhow::Result<()> {
         match self {
             Self::Stdout(_) => Ok(()),
-            Self::File(file, _) => file.into_inner()?.sync_all(),
+            Self::File(file, _) => file.finish(),
         }
     }
 }
@@ -235,11 +224,6 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-fn cannot_write(path: &Path) -> Problem {
-    let problem = Problem::new(ErrorKind::Unavailable, format!("cannot write {}", path.display()));
-    problem.help("choose a place that can be written and has space left")
 }
 
 fn full_disk() -> Problem {

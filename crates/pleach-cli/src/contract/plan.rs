@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use pleach::BucketName;
 use pleach::stores::{Plan, PlanFinding, PlanOptions, ScanProgress};
+use pleach::{BucketName, Store};
 use pleach_contract::Places;
 use pleach_contract::evolution::Verdict;
 use serde_json::json;
 
 use super::diff::{contract, exit_code};
-use super::fmt::replace;
 use super::judged::Judged;
 use super::report::{Remark, Report, ReportForm, Weight, print};
 use super::source::Source;
 use crate::app::App;
+use crate::destination;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -24,6 +24,9 @@ use crate::size::Size;
 use crate::table::{Column, Table};
 use crate::text::{counted, time};
 use crate::wait::Interrupt;
+
+/// What a plan has in place of a store's id if there was no store when it was made. Planning creates none; applying does.
+pub(super) const NO_STORE: &str = "none";
 
 /// How many of the entries that stand against a change are shown to people.
 const SHOWN_SAMPLES: usize = 3;
@@ -73,7 +76,12 @@ impl PlanArgs {
         app.exit = Exit::JUDGING;
         let source = Source::read(&self.file)?;
         let contract = contract(&source, app)?;
-        let contracts = app.store_or_create().await?.contracts();
+        let is_new = app.is_missing()?;
+        if is_new && self.guard {
+            // A guard is kept in the store, and planning creates none.
+            app.store().await?;
+        }
+        let contracts = if is_new { Store::in_memory() } else { app.store().await? }.contracts();
         let progress = Progress::entries(0, &app.output);
         let options = PlanOptions {
             service: self.service,
@@ -85,7 +93,13 @@ impl PlanArgs {
             })),
             cancel: Some(Interrupt::catch()?.flag()),
         };
-        let plan = contracts.plan(&contract, options).await?;
+        let mut plan = contracts.plan(&contract, options).await?;
+        if is_new {
+            plan.store = NO_STORE.into();
+            if self.out.is_none() {
+                app.output.note("there is no store yet; add --out FILE to apply this to a new one");
+            }
+        }
         if let Some(path) = &self.out {
             write(&plan, path)?;
         }
@@ -93,6 +107,7 @@ impl PlanArgs {
         let report = report(&source, &plan, self.out.as_deref(), self.guard);
         if form == ReportForm::Text {
             scans(&plan, &mut app.output)?;
+            drift(&plan, &mut app.output)?;
         }
         print(&[report], "pleach contract plan", form, &mut app.output)?;
         let is_unfinished = contracts.status(&contract.id).await?.is_some_and(|status| status.is_unfinished);
@@ -102,7 +117,7 @@ impl PlanArgs {
         }
         app.exit.done = match plan.is_nothing() && !is_unfinished {
             true => 0,
-            false if !plan.shortfalls.is_empty() => 3,
+            false if plan.shortfalls.iter().any(|shortfall| shortfall.blocks) => 3,
             false => exit_code(Some(plan.verdict()), false),
         };
         Ok(())
@@ -111,7 +126,7 @@ impl PlanArgs {
 
 fn write(plan: &Plan, path: &Path) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan).context("cannot write the plan as JSON")?;
-    replace(path, &(text + "\n"))
+    destination::write(path, (text + "\n").as_bytes())
 }
 
 /// The buckets that were read, and how many entries of each version they have.
@@ -123,6 +138,7 @@ fn scans(plan: &Plan, output: &mut Output) -> anyhow::Result<()> {
         Column::Left("RESOURCE"),
         Column::Left("BUCKET"),
         Column::Right("ENTRIES"),
+        Column::Right("KEPT"),
         Column::Right("SIZE"),
         Column::Left("VERSIONS"),
     ]);
@@ -134,8 +150,37 @@ fn scans(plan: &Plan, output: &mut Output) -> anyhow::Result<()> {
             alias.clone(),
             scanned.bucket.clone(),
             scanned.entries.to_string(),
+            scanned.kept.to_string(),
             Size(scanned.bytes).to_string(),
             versions.join(", "),
+        ]);
+    }
+    table.write(output)?;
+    output.line("")
+}
+
+/// How buckets differ from what the contract in force asks for.
+fn drift(plan: &Plan, output: &mut Output) -> anyhow::Result<()> {
+    if plan.drift.is_empty() {
+        return Ok(());
+    }
+    output.line("drift: changed past the contract in force")?;
+    let mut table = Table::new([
+        Column::Left("RESOURCE"),
+        Column::Left("BUCKET"),
+        Column::Left("SETTING"),
+        Column::Left("EXPECTED"),
+        Column::Left("FOUND"),
+        Column::Left("BECOMES"),
+    ]);
+    for drift in &plan.drift {
+        table.row([
+            drift.alias.clone(),
+            drift.bucket.clone(),
+            drift.setting.clone(),
+            drift.expected.clone(),
+            drift.found.clone(),
+            drift.becomes.clone(),
         ]);
     }
     table.write(output)?;
@@ -146,21 +191,21 @@ fn report<'s>(source: &'s Source, plan: &Plan, out: Option<&Path>, is_guarded: b
     let places = Places::of(&source.bytes, source.notation);
     let name = &source.name;
     let shortfalls = plan.shortfalls.iter().map(|shortfall| Remark {
-        weight: Weight::Failure,
-        word: "impossible",
-        code: "engine.capability".into(),
+        weight: if shortfall.blocks { Weight::Failure } else { Weight::Warning },
+        word: if shortfall.blocks { "impossible" } else { "not kept" },
+        code: if shortfall.blocks { "engine.capability" } else { "contract.unmaintained" }.into(),
         position: places.position(&shortfall.path),
         path: shortfall.path.clone(),
         message: shortfall.message.clone(),
         details: vec![("fix", shortfall.fix.clone())],
         object: json!({"v": JSON_VERSION, "event": "shortfall", "file": name, "path": shortfall.path,
-            "message": shortfall.message, "fix": shortfall.fix}),
+            "message": shortfall.message, "fix": shortfall.fix, "blocks": shortfall.blocks}),
     });
     let findings = plan.findings.iter().map(|finding| judged(finding).remark(name, &places));
     let object = json!({
         "v": JSON_VERSION, "event": "planned", "file": name, "id": plan.lineage, "plan": plan.id, "digest": plan.target,
-        "verdict": plan.verdict(), "nothing": plan.is_nothing(), "base": plan.base, "scans": plan.scans, "steps": plan.steps,
-        "estimateMs": plan.estimate_ms, "expires": plan.expires.to_string(), "out": out,
+        "verdict": plan.verdict(), "nothing": plan.is_nothing(), "base": plan.base, "scans": plan.scans, "drift": plan.drift, "steps": plan.steps,
+        "estimateMs": plan.estimate_ms, "expires": plan.expires.to_string(), "out": out.map(|out| out.display().to_string()),
     });
     Report {
         source,
@@ -175,14 +220,13 @@ fn judged(finding: &PlanFinding) -> Judged<'_> {
     let samples = answer.map_or(&[][..], |answer| &answer.samples);
     let shown = samples.iter().take(SHOWN_SAMPLES).map(|sample| {
         let place = if sample.path.is_empty() { String::new() } else { format!(" at {}", sample.path) };
-        format!("{} (revision {}){place}: {}", sample.key, sample.revision, sample.message)
+        let named = sample.state.as_ref().map_or_else(|| sample.key.clone(), ToString::to_string);
+        let kept = if sample.kept { "kept, " } else { "" };
+        format!("{named} ({kept}revision {}){place}: {}", sample.revision, sample.message)
     });
-    let more = answer.map_or(0, |answer| answer.count.saturating_sub(SHOWN_SAMPLES as u64));
+    let total = answer.map_or(0, |answer| answer.count + answer.kept.map_or(0, |kept| kept.records));
+    let more = total.saturating_sub(SHOWN_SAMPLES as u64);
     let rest = (more > 0).then(|| format!("and {more} more"));
-    let shown = shown.chain(rest).collect::<Vec<_>>();
-    // Where the data decided, the reason says so.
-    let asked = answer.filter(|_| finding.declared != Verdict::Scan);
-    let asked = asked.map(|answer| format!("{} of {} entries stand against it now", answer.count, answer.of));
     Judged {
         code: &finding.code,
         path: &finding.path,
@@ -191,7 +235,7 @@ fn judged(finding: &PlanFinding) -> Judged<'_> {
         message: &finding.message,
         reason: &finding.reason,
         fix: &finding.fix,
-        data: asked.into_iter().chain(shown).collect(),
+        data: shown.chain(rest).collect(),
         object: json!(finding),
     }
 }
@@ -218,7 +262,7 @@ fn summary(plan: &Plan, out: Option<&Path>, is_guarded: bool) -> String {
         false => "nothing was changed",
     };
     let named = out.map_or_else(|| short(&plan.id).to_owned(), |path| path.display().to_string());
-    if !plan.shortfalls.is_empty() {
+    if plan.shortfalls.iter().any(|shortfall| shortfall.blocks) {
         text += "; it cannot be applied on this engine";
     } else if dangerous == 0 {
         text += &format!("; go on with `pleach contract apply {named}`");

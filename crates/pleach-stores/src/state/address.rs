@@ -122,5 +122,45 @@ fn no_key(error: InvalidName) -> StateError {
     EngineError::Bug { what: format!("a place in a state store has no key: {error}") }.into()
 }
 
+/// Whose a stored entry is, in which store, and what its owner calls it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StatePlace {
+    /// `user` or `device`, and the id; of a long id, its digest.
+    pub owner: String,
+    /// The store.
+    pub store: String,
+    /// The key in a map; none in a value store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl StatePlace {
+    /// Reads a stored key; none if State would not have made it.
+    pub(crate) fn of(key: &Key) -> Option<Self> {
+        let mut tokens = key.tokens();
+        let kind = match tokens.next()? {
+            "u" => "user",
+            "d" => "device",
+            _ => return None,
+        };
+        let id = tokens.next()?;
+        let id = if id.starts_with(DIGESTED) { id.to_owned() } else { raw_of(id)? };
+        let Place { store, key, .. } = place_of(key)?;
+        Some(Self { owner: format!("{kind} {id}"), store, key })
+    }
+}
+
+/// For messages, such as `drafts/first of user ann`.
+impl std::fmt::Display for StatePlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { owner, store, key } = self;
+        match key {
+            Some(key) => write!(f, "{store}/{} of {owner}", super::error::excerpt(key)),
+            None => write!(f, "{store} of {owner}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

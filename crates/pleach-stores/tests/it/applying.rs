@@ -32,13 +32,6 @@ pub(crate) async fn a_contract_comes_into_force(given: Given) {
     assert_eq!(became, PlanStatus::Accepted);
 }
 
-pub(crate) async fn a_plan_is_applied_once(given: Given) {
-    let plan = given.plan(&notes(note())).await;
-    given.apply(&plan).await.unwrap();
-    let error = given.apply(&plan).await.unwrap_err();
-    assert!(matches!(error, AuthorityError::PlanOver { status: "accepted", .. }), "{error:?}");
-}
-
 pub(crate) async fn a_plan_whose_base_moved_is_refused(given: Given) {
     let first = given.plan(&notes(note())).await;
     let second = given.plan(&notes(short_note())).await;
@@ -69,7 +62,8 @@ pub(crate) async fn an_edited_plan_is_refused(given: Given) {
         Plan { service: "other".into(), ..plan.clone() },
         Plan { expires: plan.expires.saturating_add(Duration::from_secs(1)), ..plan.clone() },
         Plan { contract: notes(short_note()).to_value(), ..plan.clone() },
-        Plan { format: "pleach.plan.v2".into(), ..plan.clone() },
+        Plan { format: "pleach.plan.v1".into(), ..plan.clone() },
+        Plan { format: "pleach.plan.v3".into(), ..plan.clone() },
         Plan { lineage: "acme.other@v1".into(), ..plan.clone() },
         Plan { lineage: "no lineage\n.>".into(), ..plan.clone() },
     ];

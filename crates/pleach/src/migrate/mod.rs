@@ -49,6 +49,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pleach_engine::{EngineError, Key, Operation, Revision, WatchStream};
+use pleach_stores::Keeper;
 
 pub use contracts::{ContractMove, VerifiedContracts};
 pub use error::MigrateError;
@@ -130,7 +131,7 @@ impl Migration {
         }
         plan.check_reserved(target).await?;
         // What users and devices have stored is read and written by copies alone.
-        let (source, target) = (&source.for_copies(), &target.for_copies());
+        let (source, target) = (&source.for_copies(), &target.for_copies().keeping(Keeper::Migrations));
         if plan.begun == Begun::No {
             let config = plan.working_config(target.capabilities());
             target.engine().create_bucket(&plan.target, config).await?;

@@ -90,6 +90,7 @@ impl Plan {
         to: &BucketName,
         options: &MigrateOptions,
     ) -> Result<Self, Error> {
+        let (source, target) = (&source.for_copies(), &target.for_copies());
         let info = source.engine().bucket(from).await?;
         let identity = format!("{} {from} {}", options.origin, info.created);
         let owner = source.contracts().owner(from).await?;

@@ -1,8 +1,9 @@
 use pleach_engine::{Key, Revision};
+use pleach_stores::Keeper;
 use serde::Deserialize;
 
 /// Keys of positions start so, and end with the name of the projection.
-pub(crate) const POSITION_PREFIX: &str = "_kv.projection.";
+pub(crate) const POSITION_PREFIX: &str = Keeper::PROJECTION_PREFIX;
 
 /// How far a projection has come, as it is stored in its target.
 #[derive(Debug, PartialEq, Eq, Deserialize)]

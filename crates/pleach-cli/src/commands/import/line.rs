@@ -110,7 +110,7 @@ fn json_error(error: serde_json::Error) -> anyhow::Error {
 impl Object {
     fn into_record(self) -> anyhow::Result<ImportedRecord> {
         let key = self.key.context("there is no `key`")?;
-        // Stores' own records come back with the rest of a backup.
+        // Records of the exported store itself are read, and skipped later with a note.
         let key = Key::parse_reserved(key).context("`key` is no key")?;
         let op = self.op.unwrap_or(Op::Put);
         let value = match (self.value, self.value_base64) {

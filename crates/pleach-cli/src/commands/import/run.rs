@@ -84,16 +84,15 @@ impl Source {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             return Ok(Self { input: Box::new(io::stdin().lock()), path: None, bytes: None });
         };
-        let cannot_read = || {
-            let problem = Problem::invalid(format!("cannot read {}", path.display()));
-            problem.help("name a file that `pleach kv export` wrote, or nothing to read stdin")
+        let cannot_read = |error: io::Error| {
+            let problem = Problem::unreadable(&error, format!("cannot read {}", path.display()));
+            let help = "name a file that `pleach kv export` wrote, or nothing to read stdin";
+            anyhow::Error::new(error).context(problem.help(help))
         };
-        let file = File::open(path).with_context(cannot_read)?;
-        let metadata = file.metadata().with_context(cannot_read)?;
+        let file = File::open(path).map_err(cannot_read)?;
+        let metadata = file.metadata().map_err(cannot_read)?;
         if metadata.is_dir() {
-            return Err(
-                anyhow::Error::new(io::Error::from(io::ErrorKind::IsADirectory)).context(cannot_read())
-            );
+            return Err(cannot_read(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         // A pipe such as `<(zcat dump.gz)` has no size.
         let bytes = metadata.is_file().then_some(metadata.len());
@@ -193,6 +192,13 @@ impl Import {
         interrupted: Option<OpenWindow>,
     ) -> anyhow::Result<()> {
         let now = interrupted.as_ref().map_or_else(|| self.store.now(), OpenWindow::now);
+        // A store writes its own records itself: the positions of another one would be wrong here.
+        let (reserved, records): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record.key.is_reserved());
+        self.state.tally.reserved += reserved.len() as u64;
+        if records.is_empty() {
+            return Ok(());
+        }
         let expired = records.iter().filter(|record| record.has_expired(now)).count() as u64;
         let count = records.len() as u64 - expired;
         let bucket = self.bucket(name).await?;
@@ -212,7 +218,7 @@ impl Import {
                 after,
             }))?;
             if let Err(error) = bucket.commit(round.into_iter().collect::<Batch>()).await {
-                if index == 0 && error.kind() == ErrorKind::Invalid {
+                if index == 0 && matches!(error.kind(), ErrorKind::Invalid | ErrorKind::NotAllowed) {
                     // Nothing of the window was committed, so its lines may be corrected before it goes on.
                     self.save(None)?;
                 }
@@ -304,7 +310,8 @@ impl Import {
         let event = Event::new("imported")
             .count("lines", lines)
             .count("records", tally.records)
-            .count("expired", tally.expired);
+            .count("expired", tally.expired)
+            .count("reserved", tally.reserved);
         let mut line = format!("imported {}", counted(tally.records, "record", "records"));
         let contracts = self.contracts.count() as u64;
         let event = if contracts > 0 { event.count("contracts", contracts) } else { event };
@@ -313,6 +320,13 @@ impl Import {
         }
         if tally.expired > 0 {
             line.push_str(&format!("; {} had expired", tally.expired));
+        }
+        if tally.reserved > 0 {
+            let skipped = counted(tally.reserved, "record", "records");
+            app.output.note(format_args!(
+                "{skipped} of the store that was exported, under keys that start with `_kv`, were skipped: \
+                 a projection begins anew, and rebuilds what it derives"
+            ));
         }
         app.output.confirm(&event, line)
     }

@@ -1,7 +1,7 @@
 use super::versions::{self, Versions};
 use super::{Comparison, keyspace, members};
 use crate::document::{Contract, KvResource};
-use crate::evolution::{Finding, FindingCode, Question, Subject};
+use crate::evolution::{Effect, Finding, FindingCode, Question, Subject, Verdict};
 use crate::text::child;
 
 const KV: &str = "/resources/kv";
@@ -113,7 +113,11 @@ pub(super) fn time_to_live(all: &mut Comparison<'_>, subject: &Subject, path: &s
     let is_lower = length(new) < length(old);
     let code = if is_lower { FindingCode::TtlLowered } else { FindingCode::TtlRaised };
     let finding = Finding::new(code, path, subject.clone(), message);
-    if is_lower {
+    // A value gets the time of its keyspace when it is written, and keeps it; that of its bucket holds for all that is in it.
+    let is_of_later_values = matches!(subject, Subject::Kv { keyspace: Some(_), .. });
+    if is_lower && is_of_later_values {
+        all.tell(finding.with(Effect::Ok, Effect::Ok, Verdict::Safe));
+    } else if is_lower {
         all.tell(finding.asking(Question::Older { ms: new }));
     } else if new != old {
         all.tell(finding);

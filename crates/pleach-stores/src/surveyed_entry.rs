@@ -1,5 +1,4 @@
 use std::cell::OnceCell;
-use std::time::Duration;
 
 use pleach_contract::evolution::Question;
 use pleach_contract::key::{Grammar, Kind};
@@ -7,95 +6,138 @@ use pleach_contract::{KvResource, Refused, Violation, canonical};
 use pleach_engine::{Entry, Timestamp};
 use serde_json::Value;
 
-use crate::binding::Unstamped;
-use crate::compiled::{CompiledKeyspace, CompiledResource, Misfit};
-use crate::envelope::Envelope;
-use crate::guard::version_of;
+use crate::asked::Asked;
+use crate::compiled::{CompiledKeyspace, Misfit};
+use crate::evidence::Sample;
+use crate::judge::{Judge, Ruling, StoredRecord};
 use crate::kv::Retaining;
-use crate::plan::Sample;
-use crate::survey::Asked;
+use crate::state::StatePlace;
 
-/// A stored entry that is looked at: its value is parsed and judged at most once, whatever is asked about it.
-pub(crate) struct Looked<'e> {
-    entry: &'e Entry,
-    /// Its keyspace under the contract it was written under; none if that has no place for it.
-    keyspace: Option<&'e CompiledKeyspace>,
-    new: Option<&'e CompiledResource>,
-    unstamped: Option<&'e Unstamped>,
-    is_kept: bool,
+/// A stored record that a survey looks at: its value is parsed once and judged at most once by each contract, whatever is
+/// asked about it.
+pub(crate) struct SurveyedEntry<'e> {
+    record: StoredRecord<'e>,
+    judges: Judges<'e>,
     /// How many records its key has, if someone asked.
     pub(crate) records: u64,
-    value: OnceCell<Result<Value, String>>,
-    refusal: OnceCell<Option<Misfit>>,
+    keyspace: OnceCell<Option<&'e CompiledKeyspace>>,
+    fate: OnceCell<Fate>,
+}
+
+/// The contracts that a record is judged by.
+#[derive(Clone, Copy)]
+pub(crate) struct Judges<'e> {
+    /// The contract in force; none if there is none, so that nobody can say what was readable.
+    pub(crate) old: Option<&'e Judge>,
+    pub(crate) new: &'e Judge,
+    /// Whether both read every record alike.
+    pub(crate) is_alike: bool,
+}
+
+/// What becomes of a record under the new contract.
+#[derive(Debug)]
+pub(crate) enum Fate {
+    /// Readers get it, or never ask for it.
+    Fine,
+    /// Readers are refused it. Under the contract in force they are not, or nobody can say.
+    Lost(Misfit),
+    /// Readers are refused it, as they are under the contract in force.
+    Unreadable(Misfit),
 }
 
 /// What an entry has against a change.
 pub(crate) struct Against {
-    path: String,
-    message: String,
+    pub(crate) path: String,
+    pub(crate) message: String,
     /// Whether it is against this very change, as far as one can tell, and not against another.
     pub(crate) is_its_own: bool,
 }
 
-impl<'e> Looked<'e> {
-    pub(crate) fn at(
-        entry: &'e Entry,
-        old: Option<&'e CompiledResource>,
-        new: Option<&'e CompiledResource>,
-        unstamped: Option<&'e Unstamped>,
-    ) -> Self {
-        let found = old.or(new).map(|resource| resource.keyspace_of(&entry.key));
-        let is_kept = old.is_some() && matches!(found, Some(Err(Misfit::Kept { .. })));
-        let keyspace = found.and_then(Result::ok);
-        let (value, refusal) = (OnceCell::new(), OnceCell::new());
-        Self { entry, keyspace, new, unstamped, is_kept, records: 0, value, refusal }
+impl<'e> SurveyedEntry<'e> {
+    pub(crate) fn new(entry: &'e Entry, judges: Judges<'e>) -> Self {
+        let (keyspace, fate) = (OnceCell::new(), OnceCell::new());
+        Self { record: StoredRecord::new(entry), judges, records: 0, keyspace, fate }
     }
 
     /// The version that it carries.
     pub(crate) fn stamped(&self) -> Option<&str> {
-        self.entry.headers.get(Envelope::VERSION)
+        self.record.stamped()
+    }
+
+    /// What becomes of it.
+    pub(crate) fn fate(&self) -> &Fate {
+        self.fate.get_or_init(|| self.judge())
+    }
+
+    fn judge(&self) -> Fate {
+        if self.judges.is_alike {
+            return Fate::Fine;
+        }
+        let new = self.judges.new.judge(&self.record);
+        if new == Ruling::Readable {
+            return Fate::Fine;
+        }
+        let old = self.judges.old.map(|old| old.judge(&self.record));
+        match (old, new) {
+            (_, Ruling::Readable) | (Some(Ruling::Reserved(_)), Ruling::Reserved(_) | Ruling::Outside(_)) => {
+                Fate::Fine
+            }
+            // What had no place, and has one that refuses it, was out of reach and comes back broken.
+            (None | Some(Ruling::Readable | Ruling::Reserved(_)), Ruling::Refused(misfit))
+            | (Some(Ruling::Outside(_)), Ruling::Refused(misfit))
+            | (None | Some(Ruling::Readable), Ruling::Outside(misfit) | Ruling::Reserved(misfit)) => {
+                Fate::Lost(misfit)
+            }
+            (Some(Ruling::Outside(_)), Ruling::Outside(misfit) | Ruling::Reserved(misfit))
+            | (
+                Some(Ruling::Refused(_)),
+                Ruling::Refused(misfit) | Ruling::Outside(misfit) | Ruling::Reserved(misfit),
+            ) => Fate::Unreadable(misfit),
+        }
     }
 
     /// Whether it is in this keyspace and of this version, where one is given.
     pub(crate) fn is_of(&self, keyspace: Option<&str>, version: Option<&str>) -> bool {
-        let in_keyspace = keyspace.is_none_or(|name| match self.keyspace_name() {
-            Some(found) => found == name,
-            // Nobody knows what it belongs to: then everyone shall look at it, but for what the store keeps itself.
-            None => !self.is_kept,
-        });
+        let in_keyspace =
+            keyspace.is_none_or(|name| match self.keyspace().and_then(CompiledKeyspace::name) {
+                Some(found) => found == name,
+                // Nobody knows what it belongs to: then everyone shall look at it, but for what the store keeps itself.
+                None => !self.is_reserved(),
+            });
         in_keyspace && version.is_none_or(|version| self.version().is_none_or(|found| found == version))
     }
 
-    /// The keyspace that it was written in, or that it will be in where there were none.
-    fn keyspace_name(&self) -> Option<&str> {
-        let written = self.keyspace.and_then(CompiledKeyspace::name);
-        written.or_else(|| self.new?.keyspace_of(&self.entry.key).ok()?.name())
+    /// The keyspace that it was written in, or that it will be in where there was none.
+    fn keyspace(&self) -> Option<&'e CompiledKeyspace> {
+        let find = || {
+            let key = &self.record.entry.key;
+            let by = |judge: &'e Judge| judge.keyspace_of(key).ok();
+            let old = self.judges.old.and_then(by);
+            old.filter(|old| old.name().is_some()).or_else(|| by(self.judges.new)).or(old)
+        };
+        *self.keyspace.get_or_init(find)
+    }
+
+    /// Whether its key is one that the store writes itself.
+    fn is_reserved(&self) -> bool {
+        let found = self.judges.old.map(|old| old.keyspace_of(&self.record.entry.key));
+        matches!(found, Some(Err(Misfit::Kept { .. })))
     }
 
     /// The version that it has; none if nobody can say.
     fn version(&self) -> Option<&str> {
-        match self.keyspace {
-            Some(keyspace) => Some(version_of(self.stamped(), keyspace, self.unstamped)),
-            None => self.stamped(),
+        let by = |judge: &'e Judge| {
+            let keyspace = judge.keyspace_of(&self.record.entry.key).ok()?;
+            judge.version_of(&self.record, keyspace)
+        };
+        self.stamped().or_else(|| self.judges.old.and_then(by)).or_else(|| by(self.judges.new))
+    }
+
+    fn lost(&self) -> Option<&Misfit> {
+        match self.fate() {
+            Fate::Lost(misfit) => Some(misfit),
+            Fate::Fine | Fate::Unreadable(_) => None,
         }
-    }
-
-    fn value(&self) -> &Result<Value, String> {
-        self.value
-            .get_or_init(|| serde_json::from_slice(&self.entry.value).map_err(|error| error.to_string()))
-    }
-
-    /// Why the new contract refuses it, if it does.
-    pub(crate) fn refusal(&self) -> Option<&Misfit> {
-        self.refusal.get_or_init(|| if self.is_kept { None } else { self.judge().err() }).as_ref()
-    }
-
-    fn judge(&self) -> Result<(), Misfit> {
-        let Some(new) = self.new else { return Ok(()) };
-        let keyspace = new.keyspace_of(&self.entry.key)?;
-        let value = self.value().as_ref().map_err(|reason| Misfit::NotJson { reason: reason.clone() })?;
-        let version = self.version().unwrap_or_else(|| version_of(self.stamped(), keyspace, self.unstamped));
-        keyspace.check_value(version, value)
     }
 
     /// What it has against what is asked, if anything.
@@ -108,40 +150,27 @@ impl<'e> Looked<'e> {
         let own =
             |path: &str, message: String| Some(Against { path: path.to_owned(), message, is_its_own: true });
         match &asked.question {
+            Question::Present if asked.is_of_lost => own("", self.lost()?.to_string()),
             Question::Present => own("", "it is there".into()),
-            Question::Refused => self.refusal().map(|misfit| against(misfit, &asked.path)),
+            Question::Refused => self.lost().map(|misfit| against(misfit, &asked.path)),
             Question::Carries { pointer } => {
-                let value = self.value().as_ref().ok()?;
+                let value = self.record.value().ok()?;
                 let found = carried(value, pointer)?;
                 own(&found, "it has something here".into())
             }
             Question::KeyRefused => {
-                let misfit = self.key_refusal(asked.keyspace.as_deref())?;
-                own("", misfit)
+                self.lost()?;
+                own("", self.key_refusal(asked.keyspace.as_deref())?)
             }
-            Question::Larger { bytes } => {
-                let size = self.entry.value.len() as u64;
-                if size > *bytes {
-                    own("", format!("it has {size} bytes, and {bytes} would be the most"))
-                } else {
-                    None
-                }
-            }
+            Question::Larger { bytes } => self.larger(*bytes).and_then(|message| own("", message)),
             Question::Older { ms } => {
-                let age = now.since(self.entry.time);
-                if age >= Duration::from_millis(*ms) {
-                    own("", format!("it was written at {} and would be gone", self.entry.time))
-                } else {
-                    None
-                }
+                let (entry, ms) = (self.record.entry, *ms);
+                let then = asked.expires_sooner(entry, ms, now)?;
+                own("", format!("it was written at {} and would expire at {then}", entry.time))
             }
             Question::Deeper { history } => {
                 let records = self.records;
-                if records > *history {
-                    own("", format!("its key has {records} records, and {history} would be kept"))
-                } else {
-                    None
-                }
+                if records > *history { own("", too_deep(records, *history)) } else { None }
             }
             Question::Twice { index } => {
                 let key = self.index_key(resource?, index)?;
@@ -156,37 +185,45 @@ impl<'e> Looked<'e> {
         }
     }
 
+    /// Says so if its value is larger than this.
+    pub(crate) fn larger(&self, bytes: u64) -> Option<String> {
+        let size = self.record.entry.value.len() as u64;
+        (size > bytes).then(|| format!("it has {size} bytes, and {bytes} would be the most"))
+    }
+
     /// It, as a plan shows it.
     pub(crate) fn sample(&self, against: Against, fix: &str) -> Sample {
+        let entry = self.record.entry;
         Sample {
-            key: self.entry.key.to_string(),
-            revision: self.entry.revision,
+            key: entry.key.to_string(),
+            revision: entry.revision,
             version: self.version().map(str::to_owned),
             path: against.path,
             message: against.message,
             fix: fix.to_owned(),
+            state: self.judges.new.is_of_state().then(|| StatePlace::of(&entry.key)).flatten(),
+            kept: false,
         }
     }
 
     fn key_refusal(&self, keyspace: Option<&str>) -> Option<String> {
-        let new = self.new?;
+        let new = self.judges.new.resource()?;
         let same = keyspace.and_then(|name| new.keyspaces().iter().find(|found| found.name() == Some(name)));
+        let key = &self.record.entry.key;
         match same.and_then(CompiledKeyspace::grammar) {
-            Some(grammar) => grammar.read(self.entry.key.as_str()).err().map(|problem| problem.message),
-            None => new.keyspace_of(&self.entry.key).err().map(|misfit| misfit.to_string()),
+            Some(grammar) => grammar.read(key.as_str()).err().map(|problem| problem.message),
+            None => new.keyspace_of(key).err().map(|misfit| misfit.to_string()),
         }
     }
 
     /// What its key in an index is made of: the same for values that are the same, however they are written.
     fn index_key(&self, resource: &KvResource, name: &str) -> Option<String> {
         let index = resource.indexes.get(name)?;
-        if self.keyspace?.name() != Some(index.of.as_str()) {
-            return None;
-        }
-        let value = self.value().as_ref().ok()?;
+        let keyspace = self.keyspace().filter(|keyspace| keyspace.name() == Some(index.of.as_str()))?;
+        let value = self.record.value().ok()?;
         let grammar = Grammar::parse(&index.key).ok()?;
-        let own = self.keyspace?.grammar()?;
-        let own_values = own.read(self.entry.key.as_str()).ok()?;
+        let own = keyspace.grammar()?;
+        let own_values = own.read(self.record.entry.key.as_str()).ok()?;
         let mut key = String::new();
         for segment in grammar.named() {
             let name = segment.name()?;
@@ -205,12 +242,17 @@ impl<'e> Looked<'e> {
 
     /// Says so if its key lies further back than retention keeps.
     fn passed_by(&self, resource: &KvResource, now: Timestamp) -> Option<String> {
-        let keyspace = self.keyspace?;
+        let keyspace = self.keyspace()?;
         let retention = resource.keyspaces.get(keyspace.name()?)?.retention.as_ref()?;
         let retaining = Retaining::of(keyspace, retention, now)?;
-        let passed = retaining.passed(self.entry.key.as_str())?;
+        let passed = retaining.passed(self.record.entry.key.as_str())?;
         Some(format!("{passed} lies before {}, where retention begins", retaining.border()))
     }
+}
+
+/// That a key has more records than would be kept.
+pub(crate) fn too_deep(records: u64, history: u64) -> String {
+    format!("its key has {records} records, and {history} would be kept")
 }
 
 /// A text that is the same for all ways to write down a value of some kind.
@@ -244,6 +286,11 @@ fn moment(text: &str) -> Option<Timestamp> {
     let local: Timestamp = format!("{local}Z").parse().ok()?;
     let micros = i64::try_from(local.as_micros()).ok()?.checked_sub(ahead * 60_000_000)?;
     u64::try_from(micros).ok().map(Timestamp::from_micros)
+}
+
+/// What a misfit has against no change in particular.
+pub(crate) fn against_all(misfit: &Misfit) -> Against {
+    against(misfit, "")
 }
 
 /// What a misfit has against a change at `path` of the contract: the violation that the change causes, if there is one.

@@ -1,0 +1,124 @@
+use pleach_contract::Contract;
+use pleach_contract::evolution::{Question, Verdict};
+use pleach_engine::{BucketName, EngineError, Revision};
+
+use crate::asked::{Asked, Tally};
+use crate::claims::Claimed;
+use crate::contracts::Contracts;
+use crate::error::AuthorityError;
+use crate::place::{Place, PlaceKind};
+use crate::plan::{Plan, Step};
+use crate::planner::asked_of;
+use crate::stored_state::state_name;
+use crate::survey::{Part, Watchers};
+
+impl Contracts {
+    /// Looks at what was written between the plan and its guards. Every record that the new contract refuses stops the apply,
+    /// also if the plan is acknowledged: an acknowledgement covers what the plan showed. Buckets that are set aside are not
+    /// looked at, since they can be restored with all that was written to them.
+    pub(crate) async fn look_again(
+        &self,
+        plan: &Plan,
+        contract: &Contract,
+        claimed: &[Claimed],
+    ) -> Result<(), AuthorityError> {
+        let engine = self.shared.system.engine();
+        for step in &plan.steps {
+            let Some(claim) = claimed.iter().find(|claim| claim.bucket.as_str() == step.bucket()) else {
+                continue;
+            };
+            let info = match engine.bucket(&claim.bucket).await {
+                Ok(info) => Some(info),
+                Err(EngineError::BucketNotFound { .. }) => None,
+                Err(error) => return Err(error.into()),
+            };
+            match step {
+                Step::Create { .. } if info.is_some() && claim.before.is_none() => {
+                    return Err(AuthorityError::InTheWay { bucket: claim.bucket.clone() });
+                }
+                Step::Adopt { .. } | Step::TakeBack { .. } if info.is_none() => {
+                    return Err(self.moved(&plan.lineage, "the bucket that was to be taken over is gone"));
+                }
+                _ => {}
+            }
+            let kind = if matches!(step, Step::Adopt { .. }) { PlaceKind::Adopted } else { PlaceKind::Own };
+            let place = Place {
+                alias: step.alias().to_owned(),
+                bucket: claim.bucket.clone(),
+                owner: Some(claim.now.value.clone()),
+                info,
+                kind,
+            };
+            self.look_at(plan, contract, &place).await?;
+        }
+        self.look_at_state(plan, contract).await
+    }
+
+    /// The same for what users and devices have stored since.
+    async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
+        let since = plan.scans.iter().filter(|(name, _)| name.starts_with(&state_name("")));
+        let since = since.map(|(_, scanned)| scanned.revision).min().unwrap_or(Revision::ZERO);
+        for part in self.survey_state(contract, &plan.findings, since, &Watchers::default()).await? {
+            let bucket = BucketName::parse(&part.found.scanned.bucket)?;
+            let path = format!("/state/{}", part.name);
+            self.refuse_violators(plan, &bucket, &path, part)?;
+        }
+        Ok(())
+    }
+
+    async fn look_at(&self, plan: &Plan, contract: &Contract, place: &Place) -> Result<(), AuthorityError> {
+        let mut asked = asked_of(&plan.findings, &place.alias);
+        asked.retain(|asked| depends(plan, asked));
+        // Whether two entries share a key of an index, only all of them can tell.
+        let (of_all, asked): (Vec<_>, Vec<_>) =
+            asked.into_iter().partition(|asked| matches!(asked.question, Question::Twice { .. }));
+        let watchers = Watchers::default();
+        let violators = |tally| violators(&place.bucket, tally);
+        if !of_all.is_empty() {
+            let part = self.survey(contract, place, of_all, Revision::ZERO, &watchers).await?;
+            let found = part.into_iter().flat_map(|part| part.asked).find(|asked| !asked.tally.is_empty());
+            if let Some(asked) = found {
+                return Err(violators(asked.tally));
+            }
+        }
+        let since = plan.scans.get(&place.alias).map_or(Revision::ZERO, |scanned| scanned.revision);
+        let path = format!("/resources/kv/{}", place.alias);
+        match self.survey(contract, place, asked, since, &watchers).await? {
+            Some(part) => self.refuse_violators(plan, &place.bucket, &path, part),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse_violators(
+        &self,
+        plan: &Plan,
+        bucket: &BucketName,
+        path: &str,
+        part: Part<'_>,
+    ) -> Result<(), AuthorityError> {
+        let Part { asked, found, .. } = part;
+        if !found.refused.is_empty() {
+            return Err(violators(bucket, found.refused));
+        }
+        let is_shown = || plan.findings.iter().any(|shown| shown.code == "data.unread" && shown.path == path);
+        if found.is_unread && !is_shown() {
+            let what = "older records could be read for the plan, and cannot be read now";
+            return Err(self.moved(&plan.lineage, what));
+        }
+        match asked.into_iter().find(|asked| depends(plan, asked) && !asked.tally.is_empty()) {
+            Some(asked) => Err(violators(bucket, asked.tally)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn violators(bucket: &BucketName, tally: Tally) -> AuthorityError {
+    let count = tally.total();
+    AuthorityError::Violators { bucket: bucket.clone(), count, samples: tally.into_answer().samples }
+}
+
+/// Whether a finding is safe only because there was nothing stored that stood against it.
+fn depends(plan: &Plan, asked: &Asked) -> bool {
+    let finding = &plan.findings[asked.finding];
+    finding.declared != Verdict::Safe && finding.verdict == Verdict::Safe
+}
