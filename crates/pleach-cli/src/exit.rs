@@ -36,8 +36,10 @@ impl Exit {
 
 /// The exit code of arguments that cannot be understood.
 pub(crate) fn usage() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let judges = words.windows(2).any(|pair| pair[0] == "contract" && JUDGES.contains(&pair[1].as_str()));
+    // Arguments need not be UTF-8.
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let judges =
+        words.windows(2).any(|pair| pair[0] == "contract" && JUDGES.iter().any(|judge| pair[1] == *judge));
     if judges { ExitCode::from(1) } else { code(ErrorKind::Invalid) }
 }
 
@@ -76,7 +78,7 @@ const fn describe(kind: ErrorKind) -> (u8, &'static str) {
     match kind {
         ErrorKind::Bug => (1, "A bug, or something nobody foresaw. Please report it."),
         ErrorKind::Invalid => (2, "Correct the command or its input; repeating it cannot help."),
-        ErrorKind::NotFound => (3, "The store, bucket, key, value or consumer is not there."),
+        ErrorKind::NotFound => (3, "The store, bucket, key, value, consumer or file is not there."),
         ErrorKind::Conflict => (4, "Something else is there than was expected. Look again and decide anew."),
         ErrorKind::Compacted => (5, "The revision asked for is no longer kept. Start over from now."),
         ErrorKind::Unsupported => (6, "This engine or build cannot do it."),

@@ -34,6 +34,14 @@ impl Problem {
         Self::new(ErrorKind::NotFound, message)
     }
 
+    /// A file that cannot be read: it is not there, or it is not what was asked for.
+    pub(crate) fn unreadable(error: &io::Error, message: impl Into<String>) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::not_found(message),
+            _ => Self::invalid(message),
+        }
+    }
+
     /// The same with the next step.
     pub(crate) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }

@@ -8,6 +8,7 @@ mod commands;
 mod contract;
 mod credentials;
 mod demo;
+mod destination;
 mod exit;
 mod failure;
 mod input;

@@ -299,6 +299,10 @@ pub enum EngineError {
     BrokenContract { bucket: BucketName, key: Key, lineage: String, reason: String },
     #[error("bucket {bucket} belongs to {owner} and is not to be {action} by hand")]
     ContractOwned { bucket: BucketName, owner: String, action: &'static str },
+    #[error(
+        "bucket {bucket} is being copied from another store and cannot be {action} before that is complete"
+    )]
+    Arriving { bucket: BucketName, action: &'static str },
     #[error("bucket {bucket} is kept by the store itself and is not to be {action} by hand")]
     StoreOwned { bucket: BucketName, action: &'static str, instead: &'static str },
     #[error("the key {bucket}/{key} starts with `_kv`: only the store itself writes it")]
@@ -344,6 +348,7 @@ impl EngineError {
             | Self::DiskFull { .. }
             | Self::Io { .. }
             | Self::Overloaded
+            | Self::Arriving { .. }
             | Self::Unreachable { .. } => ErrorKind::Unavailable,
             Self::UnknownOutcome { .. } => ErrorKind::Unknown,
             Self::Corrupt { .. } | Self::CorruptIndex { .. } | Self::DamagedRecord { .. } => {
@@ -405,6 +410,9 @@ impl EngineError {
             }
             Self::ContractOwned { .. } => {
                 "change the contract and see what that does with `pleach contract plan`, or break the glass"
+            }
+            Self::Arriving { .. } => {
+                "complete the migration or import that fills it, or delete the bucket to give that up"
             }
             Self::StoreOwned { instead, .. } => instead,
             Self::ReservedKey { .. } => "choose a key that does not start with `_kv`",

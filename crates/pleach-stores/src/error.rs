@@ -3,6 +3,7 @@ use pleach_engine::{BucketName, CommitError, EngineError, ErrorKind, InvalidName
 
 use crate::evidence::Sample;
 use crate::record::Damage;
+use crate::transfer::TransferError;
 
 /// What stands between a store and a contract.
 #[derive(Debug, thiserror::Error)]
@@ -211,6 +212,9 @@ pub enum AuthorityError {
         /// What it is.
         what: &'static str,
     },
+    /// Contracts that cannot move to another store, or not yet.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// What the engine could not do.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -242,6 +246,7 @@ impl AuthorityError {
             Self::Incapable { .. } => ErrorKind::Unsupported,
             Self::Unfinished { source, .. } => source.kind(),
             Self::Cancelled | Self::NotInForce { .. } => ErrorKind::Unavailable,
+            Self::Transfer(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
@@ -279,6 +284,7 @@ impl AuthorityError {
             }
             Self::Cancelled => "start it again when it suits you",
             Self::Missing { .. } => "say it: it is kept in the history of the contract",
+            Self::Transfer(error) => error.help(),
             Self::Engine(error) => error.help(),
         }
     }

@@ -22,6 +22,8 @@ pub(crate) enum Rule {
     Checked { in_force: Option<Arc<CompiledResource>>, claims: Vec<Upcoming>, unstamped: Option<Unstamped> },
     /// Nothing: it was set aside.
     SetAside,
+    /// Copies from another store, as they are, and nothing else.
+    Arriving,
     /// Nothing, since nobody can say what: a record about it is damaged.
     Damaged { key: Key, revision: Revision, what: String },
 }
@@ -58,8 +60,13 @@ impl Guard {
     pub(crate) fn stands(&self, now: Timestamp) -> bool {
         match &self.rule {
             Rule::Checked { in_force: None, claims, .. } => claims.iter().any(|claim| claim.holds(now)),
-            Rule::Checked { .. } | Rule::SetAside | Rule::Damaged { .. } => true,
+            Rule::Checked { .. } | Rule::SetAside | Rule::Arriving | Rule::Damaged { .. } => true,
         }
+    }
+
+    /// Whether the bucket is being copied from another store.
+    pub(crate) fn is_arriving(&self) -> bool {
+        matches!(self.rule, Rule::Arriving)
     }
 
     /// Refuses to do `action` to the bucket by hand.
@@ -71,6 +78,7 @@ impl Guard {
                 revision: *revision,
                 what: what.clone(),
             },
+            Rule::Arriving => EngineError::Arriving { bucket: self.bucket.clone(), action },
             Rule::Checked { .. } | Rule::SetAside => EngineError::ContractOwned {
                 bucket: self.bucket.clone(),
                 owner: self.lineage.clone(),

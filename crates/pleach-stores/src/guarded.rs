@@ -7,10 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pleach_contract::Digest;
 use pleach_engine::{
-    Batch, BucketConfig, BucketInfo, BucketName, Clock, CommitError, Committed, Engine, EngineError, Key,
-    hand_on,
+    Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Engine,
+    EngineError, Key, hand_on,
 };
 
+use crate::contracts::Contracts;
 use crate::error::AuthorityError;
 use crate::glass::Glass;
 use crate::guard::Guard;
@@ -103,7 +104,8 @@ impl Guarded {
     }
 
     /// The same engine for copies of whole buckets, as a migration or an import makes them: what users and devices have
-    /// stored elsewhere is written as it was there. Contracts are kept all the same, and the system bucket is the store's.
+    /// stored elsewhere is written as it was there, and so is a bucket whose contract arrives with it, see
+    /// [`Contracts::hold`]. Contracts that are in force are kept all the same, and the system bucket is the store's.
     /// One past the guards stays so.
     #[must_use]
     pub fn for_copies(&self) -> Self {
@@ -160,6 +162,11 @@ impl Guarded {
         &self.shared
     }
 
+    /// Whether it leads past the guards.
+    pub(crate) fn is_glass(&self) -> bool {
+        matches!(self.way, Way::Glass(_))
+    }
+
     /// Commits a batch that was `checked` by the contract of some digest, and stamped: if that is the one in force, it is
     /// not checked again.
     pub(crate) async fn commit_checked(
@@ -171,35 +178,48 @@ impl Guarded {
         self.keeper.check(bucket, &batch)?;
         // Held until the commit is done: see `Guards`.
         let guards = self.shared.guards().await?;
+        if self.shared.is_fenced(&guards) {
+            return Box::pin(self.commit_fenced(guards, bucket, batch, checked)).await;
+        }
         if guards.by_bucket.is_empty() && !is_reserved(bucket) {
             return self.shared.inner.commit(bucket, batch).await;
         }
-        Box::pin(self.commit_guarded(&guards, bucket, batch, checked)).await
+        Box::pin(async move {
+            let batch = self.judged(&guards, bucket, batch, checked).await?;
+            self.shared.inner.commit(bucket, batch).await
+        })
+        .await
     }
 
-    async fn commit_guarded(
+    /// What is committed of a batch: what the guards let pass, with what they add.
+    pub(crate) async fn judged(
         &self,
         guards: &Guards,
         bucket: &BucketName,
         batch: Batch,
         checked: Option<&Digest>,
-    ) -> Result<Committed, CommitError> {
+    ) -> Result<Batch, EngineError> {
+        if let Some(fence) = batch.operations().iter().find(|operation| operation.key.is_fence()) {
+            return Err(EngineError::Refused {
+                action: format!("write {} to bucket {bucket}", fence.key),
+                reason: "it is a fence, which the contracts of the store raise".to_owned(),
+            });
+        }
         let keys: Vec<&Key> = match &self.way {
             Way::Glass(_) => batch.operations().iter().map(|operation| &operation.key).collect(),
             Way::Common | Way::State | Way::Copies => Vec::new(),
         };
         let now = self.shared.clock.now();
-        let batch = match self.permit(guards, bucket, Deed::Write, &keys).await? {
+        match self.permit(guards, bucket, Deed::Write, &keys).await? {
             None => {
                 if matches!(self.way, Way::State) && bucket.as_str() == STATE_BUCKET {
                     guards.state.check(bucket, &batch, checked)?;
                 }
-                batch
+                Ok(batch)
             }
-            Some(Permit::Guarded(guard)) => guard.check(batch, now, checked)?,
-            Some(Permit::Broken(guard)) => guard.stamp(batch, now),
-        };
-        self.shared.inner.commit(bucket, batch).await
+            Some(Permit::Guarded(guard)) => guard.check(batch, now, checked),
+            Some(Permit::Broken(guard)) => Ok(guard.stamp(batch, now)),
+        }
     }
 
     /// What may be done to `bucket`; none if there is nothing to be kept. A glass that is broken is recorded here.
@@ -217,6 +237,10 @@ impl Guarded {
         else {
             return Ok(None);
         };
+        // What another store has is copied as it is: a copy that were checked or stamped would be none.
+        if guard.is_arriving() && matches!(self.way, Way::Copies) {
+            return Ok(None);
+        }
         let Way::Glass(glass) = &self.way else { return Ok(Some(Permit::Guarded(Arc::clone(guard)))) };
         glass.record(&self.shared, bucket, deed.as_str(), keys).await?;
         Ok(Some(Permit::Broken(Arc::clone(guard))))
@@ -267,7 +291,7 @@ impl Engine for Guarded {
         bucket: &BucketName,
         config: BucketConfig,
     ) -> Result<BucketInfo, EngineError> {
-        let guards = self.shared.guards().await?;
+        let guards = self.shared.looked_up().await?;
         let inner = &self.shared.inner;
         // Whoever asks for what is there finds it; what a contract or the store itself has still to make is not made by
         // others.
@@ -283,13 +307,18 @@ impl Engine for Guarded {
         bucket: &BucketName,
         config: BucketConfig,
     ) -> Result<BucketInfo, EngineError> {
-        let guards = self.shared.guards().await?;
+        let guards = self.shared.looked_up().await?;
         self.manage(&guards, bucket, Deed::Update).await?;
         self.shared.inner.update_bucket(bucket, config).await
     }
 
     async fn delete_bucket(&self, bucket: &BucketName) -> Result<(), EngineError> {
-        let guards = self.shared.guards().await?;
+        let guards = self.shared.looked_up().await?;
+        if guards.by_bucket.get(bucket).is_some_and(|guard| guard.is_arriving()) {
+            // Whoever changes guards waits for all who hold the old ones.
+            drop(guards);
+            return Contracts { shared: Arc::clone(&self.shared) }.give_up(bucket).await;
+        }
         self.manage(&guards, bucket, Deed::Delete).await?;
         self.shared.inner.delete_bucket(bucket).await
     }
@@ -305,6 +334,10 @@ impl Engine for Guarded {
         self.shared.inner.compact_key(bucket, key, keep).await
     }
 
+    fn capabilities(&self) -> &Capabilities {
+        &self.shared.capabilities
+    }
+
     hand_on!([shared.inner] after before_reads: read history scan count watch create_consumer reset_consumer);
-    hand_on!([shared.inner] capabilities bucket buckets consumers consumer acknowledge delete_consumer close);
+    hand_on!([shared.inner] bucket buckets consumers consumer acknowledge delete_consumer close);
 }

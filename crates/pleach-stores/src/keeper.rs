@@ -12,7 +12,7 @@ pub enum Keeper {
     Nobody,
     /// Projections, which keep their positions in their targets.
     Projections,
-    /// Migrations, which keep their position in the bucket that they write.
+    /// Migrations, which keep their position in the bucket that they write, and carry those of projections along.
     Migrations,
 }
 
@@ -29,7 +29,9 @@ impl Keeper {
             || match self {
                 Self::Nobody => false,
                 Self::Projections => key.as_str().starts_with(Self::PROJECTION_PREFIX),
-                Self::Migrations => key.as_str() == Self::MIGRATION_KEY,
+                Self::Migrations => {
+                    key.as_str() == Self::MIGRATION_KEY || key.as_str().starts_with(Self::PROJECTION_PREFIX)
+                }
             }
     }
 

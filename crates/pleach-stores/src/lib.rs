@@ -24,6 +24,8 @@ mod drift;
 mod envelope;
 mod error;
 mod evidence;
+mod fence;
+mod fenced;
 mod glass;
 mod guard;
 mod guarded;
@@ -47,6 +49,7 @@ mod stored_state;
 mod survey;
 mod surveyed_entry;
 mod system;
+mod transfer;
 mod verify;
 
 pub use apply::ApplyOptions;
@@ -74,6 +77,7 @@ pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Damage, Decision, GlassAct, Materialised, Owner, OwnerState};
 pub use service::{BindOptions, Service};
 pub use survey::{OnProgress, ScanProgress};
+pub use transfer::{Arrival, ContractRecords, Extent, LineageRecords, TransferError, TransferLine};
 pub use verify::{BREACH_SAMPLES_MAX, Breach, Verification, Verified};
 
 // What the signatures above are made of, so that the code that is made of a contract needs no other crate.

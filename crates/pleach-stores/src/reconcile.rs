@@ -201,7 +201,7 @@ impl Contracts {
                 OwnerState::SetAside { until, .. } => now >= until,
                 // Someone has begun with it and not come to its end.
                 OwnerState::Going => true,
-                OwnerState::Owned | OwnerState::Restored => false,
+                OwnerState::Owned | OwnerState::Restored | OwnerState::Arriving => false,
             };
             // One that a plan is taking back stays.
             let is_claimed = !kept.value.claims(now).is_empty();

@@ -187,6 +187,9 @@ pub enum OwnerState {
     Restored,
     /// Its time is over, and it is being deleted.
     Going,
+    /// It is being copied from another store. Until that is complete it takes copies and nothing else, and the contract is
+    /// not in force.
+    Arriving,
 }
 
 /// What was decided about a plan: `decision.LINEAGE.VERSION` in the system bucket, the history of a lineage.

@@ -21,7 +21,7 @@ use crate::text::counted;
 )]
 pub(crate) struct DoctorArgs {
     /// The store, if it is not named otherwise
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = crate::args::store_url)]
     store: Option<String>,
 }
 

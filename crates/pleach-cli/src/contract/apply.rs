@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pleach::ErrorKind;
-use pleach::stores::{Applied, ApplyOptions, AuthorityError, Contracts, Plan};
+use pleach::stores::{Applied, ApplyOptions, AuthorityError, Contracts, Plan, PlanOptions};
+use pleach_contract::Contract;
 use serde_json::json;
 
-use super::plan::short;
+use super::plan::{NO_STORE, short};
 use super::source::Source;
 use crate::app::{App, who};
 use crate::ask::ask;
@@ -51,8 +52,7 @@ pub(crate) struct ApplyArgs {
 impl ApplyArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         app.exit = Exit::JUDGING;
-        let contracts = app.store().await?.contracts();
-        let plan = find(&contracts, &self.plan).await?;
+        let (contracts, plan) = find(app, &self.plan).await?;
         if !self.yes {
             confirmed(&plan)?;
         }
@@ -106,18 +106,49 @@ async fn sweep(contracts: &Contracts, plan: &Plan, app: &App) {
     }
 }
 
-/// The plan in a file, or the one that the store remembers under an id.
-async fn find(contracts: &Contracts, named: &Path) -> anyhow::Result<Plan> {
-    if named.exists() {
-        return read(named);
+/// The plan in a file, or the one that the store remembers under an id, and where it is to be applied.
+async fn find(app: &mut App, named: &Path) -> anyhow::Result<(Contracts, Plan)> {
+    if !named.exists() {
+        let contracts = app.store().await?.contracts();
+        let beginning = named.display().to_string();
+        let mut found = contracts.pending(&beginning).await?;
+        if found.is_empty() {
+            // An apply that was killed before it answered is repeated under the same id.
+            found = contracts.applied_plans(&beginning).await?;
+        }
+        return Ok((contracts, one_of(found, &beginning)?));
     }
-    let beginning = named.display().to_string();
-    let mut found = contracts.pending(&beginning).await?;
-    if found.is_empty() {
-        // Whoever was killed before the answer came asks for one that was applied.
-        found = contracts.applied_plans(&beginning).await?;
+    let plan = read(named)?;
+    if plan.store != NO_STORE {
+        return Ok((app.store().await?.contracts(), plan));
     }
-    one_of(found, &beginning)
+    let contracts = app.store_or_create().await?.contracts();
+    let plan = again(&contracts, &plan).await?;
+    Ok((contracts, plan))
+}
+
+/// A plan that was made when there was no store, made again in the store that is there now. It must say the same.
+async fn again(contracts: &Contracts, plan: &Plan) -> anyhow::Result<Plan> {
+    let parsed = Contract::from_value(&plan.contract)
+        .map_err(|problems| Problem::invalid(format!("the plan has a contract with errors: {problems}")))?;
+    let options = PlanOptions { service: Some(plan.service.clone()), ..PlanOptions::default() };
+    let fresh = contracts.plan(&parsed.contract, options).await?;
+    if fresh.is_nothing() {
+        // It was applied before: the apply says so.
+        return Ok(fresh);
+    }
+    let says = |plan: &Plan| {
+        let findings = plan.findings.iter().map(|finding| (finding.code.clone(), finding.verdict));
+        (plan.target.clone(), plan.base.clone(), plan.steps.clone(), findings.collect::<Vec<_>>())
+    };
+    if says(&fresh) == says(plan) && fresh.shortfalls == plan.shortfalls {
+        return Ok(fresh);
+    }
+    let problem = Problem::new(
+        ErrorKind::Conflict,
+        "the plan was made when there was no store, and this store differs",
+    );
+    Err(problem.help("make a new plan with `pleach contract plan FILE`, and look at it again").into())
 }
 
 /// The pending plan whose id begins like this.

@@ -180,6 +180,7 @@ fn state(owner: &Owner) -> String {
         OwnerState::SetAside { until, .. } => format!("set aside until {until}"),
         OwnerState::Restored => "restored".into(),
         OwnerState::Going => "being deleted".into(),
+        OwnerState::Arriving => "being copied from another store".into(),
     }
 }
 

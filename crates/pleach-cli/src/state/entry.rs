@@ -74,8 +74,8 @@ pub(crate) struct PutArgs {
 /// Deletes an entry
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 if it was deleted, whether it could be read or not; 3 if there was none; 4 if --revision\n\
-                  was given and the entry is not that one.\n\n\
+    after_help = "Exit codes: 0 if it was deleted, whether it could be read or not; 3 if there was none; 4 if\n\
+                  --revision was given and the entry is not that one.\n\n\
                   Examples:\n  \
                   pleach state delete --as user:ann --contract notes.yaml drafts first\n  \
                   pleach state delete --as user:ann --contract notes.yaml drafts first --revision r12"

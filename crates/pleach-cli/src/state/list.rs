@@ -14,7 +14,7 @@ use crate::text;
                   moves what comes after it. With --prefix keys are relative to it; `a/b` lists `a/b/c`, and not\n\
                   `a/bc`. A bad entry is listed with what is wrong with it, and is no failure. With --json the page is\n\
                   one object, with the number of all entries and where the next page begins.\n\n\
-                  Exit codes: 0 if the page could be read, empty or not; 2 if the offset is past the end.\n\n\
+                  Exit codes: 0 if the page could be read; at the end and past it the page is empty.\n\n\
                   Examples:\n  \
                   pleach state list --as user:ann --contract notes.yaml drafts\n  \
                   pleach state list --as user:ann --contract notes.yaml drafts --prefix inbox --limit 20 --offset 40"

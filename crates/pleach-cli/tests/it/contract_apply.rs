@@ -200,7 +200,7 @@ fn a_removed_resource_is_set_aside_and_restored() {
     given.run(&["contract", "plan", "without.yaml", "--out", "plan.json"]);
     given.ok(&["contract", "apply", "plan.json", "--acknowledge", "a test"]);
     assert!(given.ok(&["contract", "status"]).contains("set aside until"));
-    assert_eq!(given.run(&["kv", "put", BUCKET, KEY, CASE]).code, 2);
+    assert_eq!(given.run(&["kv", "put", BUCKET, KEY, CASE]).code, 11);
     given.ok(&["contract", "restore", "acme.cases@v1", "cases"]);
     given.ok(&["kv", "put", BUCKET, KEY, CASE]);
     given.run(&["contract", "restore", "acme.cases@v1", "cases"]).fails(3, "set aside");

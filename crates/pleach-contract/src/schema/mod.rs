@@ -49,16 +49,20 @@ fn compile(schema: &Value) -> Result<CompiledSchema, Vec<Problem>> {
         .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
         .should_validate_formats(true)
         .offline();
+    let keyword =
+        |node: &graph::Node, word: &str| schema.pointer(&node.path).and_then(|schema| schema.get(word));
     let has_many = |node: &graph::Node| {
-        let choices = schema.pointer(&node.path).and_then(|schema| schema.get("enum"));
-        choices.and_then(Value::as_array).is_some_and(|choices| one_of_many::is_needed(choices))
+        let choices = keyword(node, "enum").and_then(Value::as_array);
+        choices.is_some_and(|choices| one_of_many::is_needed(choices))
     };
     // The validator's own `enum` knows some short cuts, so it is replaced only where it would be slow.
     if graph.nodes.iter().any(has_many) {
         options = options.with_keyword("enum", one_of_many::keyword);
     }
+    let has_branches = |node| ["anyOf", "oneOf"].iter().any(|word| keyword(node, word).is_some());
+    let has_branches = graph.nodes.iter().any(has_branches);
     match options.build(schema) {
-        Ok(validator) => Ok(CompiledSchema::new(validator, work)),
+        Ok(validator) => Ok(CompiledSchema::new(validator, work, has_branches)),
         Err(error) => Err(vec![problem_of(&error, schema)]),
     }
 }

@@ -12,13 +12,15 @@ use crate::document::Contract;
 use crate::problem::Problems;
 use crate::text::{check_limits, child};
 
-/// If there could be more violations than this, none is listed: the validator would hold all of them at once.
+/// If there could be more violations than this, at most one is listed: the validator would hold all of them at once.
 const COLLECTED_MAX: u64 = 1_000_000;
 
 /// A schema that is ready to check values.
 pub struct CompiledSchema {
     validator: jsonschema::Validator,
     work: Work,
+    /// Whether there is `anyOf` or `oneOf`: one violation of those holds all violations of their branches.
+    has_branches: bool,
 }
 
 /// Why a value was not accepted.
@@ -76,8 +78,8 @@ impl CompiledSchema {
         super::compile(schema).map_err(|list| list.into_iter().collect())
     }
 
-    pub(super) fn new(validator: jsonschema::Validator, work: Work) -> Self {
-        Self { validator, work }
+    pub(super) fn new(validator: jsonschema::Validator, work: Work, has_branches: bool) -> Self {
+        Self { validator, work, has_branches }
     }
 
     /// Checks a value.
@@ -98,7 +100,11 @@ impl CompiledSchema {
             return Ok(());
         }
         if self.work.violations(size) > COLLECTED_MAX {
-            let violations = vec![Violation::not_listed(largest(value))];
+            let first = match self.has_branches {
+                true => None,
+                false => self.validator.validate(value).err().map(|error| Violation::of(&error)),
+            };
+            let violations = vec![first.unwrap_or_else(|| Violation::not_listed(largest(value)))];
             return Err(Refused::Violations { violations, more: true });
         }
         let errors = self.validator.iter_errors(value);

@@ -10,7 +10,7 @@ use pleach_contract::{
 use serde_json::{Map, Value, json};
 
 /// Far more than any of it takes, and far less than what has no bounds would.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(120);
 
 fn soon<T>(work: impl FnOnce() -> T) -> T {
     let began = Instant::now();

@@ -218,7 +218,7 @@ proptest! {
             },
             Err(problems) => prop_assert!(problems.has_errors()),
         }
-        prop_assert!(began.elapsed() < Duration::from_secs(5), "{}", schema);
+        prop_assert!(began.elapsed() < Duration::from_secs(120), "{}", schema);
     }
 
     #[test]

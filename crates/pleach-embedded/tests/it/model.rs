@@ -16,7 +16,7 @@ use crate::store::{Store, bucket, key, small};
 /// Few keys and buckets, so that operations meet.
 const KEYS: [&str; 8] = ["a", "a.b", "a.b.c", "a/b", "b", "b.a", "c=", "c.d-e"];
 /// How long the engine may take to record what has expired: it syncs that, on a disk that others may keep busy.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(600);
 const BUCKETS: [&str; 2] = ["one", "two"];
 
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ mod damage;
 mod evidence;
 mod evolution;
 mod facades;
+mod fencing;
 mod generated;
 mod given;
 mod guarding;
@@ -20,11 +21,15 @@ mod in_force;
 mod judging;
 mod kv;
 mod planning;
+mod process;
 mod property;
 mod racing;
 mod read_back;
+mod show;
 mod state_killed;
 mod stored_state;
+mod strict;
+mod transfer;
 mod verifying;
 mod watched;
 
@@ -161,6 +166,12 @@ on_both_engines! {
         the_records_of_the_store_itself_are_no_values
         state_that_breaks_the_contract_is_found
         an_engine_without_room_for_all_records_is_verified_by_its_live_keys;
+    strict:
+        repeated_fields_are_refused_by_the_guards
+        stored_values_with_repeated_fields_count_as_refused
+        state_with_repeated_fields_is_refused
+        keyspaces_are_split_merged_and_renamed_without_a_loss
+        a_contract_on_record_by_an_older_digest_stays_in_force;
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;

@@ -13,6 +13,8 @@ mod frail;
 mod given;
 #[cfg(feature = "embedded")]
 mod migrate;
+#[cfg(feature = "embedded")]
+mod migrate_contracts;
 #[cfg(all(feature = "embedded", feature = "nats"))]
 mod migrate_nats;
 #[cfg(feature = "nats")]

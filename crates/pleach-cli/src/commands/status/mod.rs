@@ -24,7 +24,7 @@ pub(super) use look::{Seen, look};
 )]
 pub(crate) struct StatusArgs {
     /// The store, if it is not named otherwise
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = crate::args::store_url)]
     store: Option<String>,
 
     /// Shows it again and again, every two seconds or as given, until Ctrl-C; never opens the store

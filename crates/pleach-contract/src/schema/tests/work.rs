@@ -86,6 +86,18 @@ fn large_ordinary_values_are_far_from_the_limit() {
     assert!(schema.work(&value) < WORK_MAX / 2, "{}", schema.work(&value));
 }
 
+#[test]
+fn a_value_with_more_violations_than_can_be_held_is_refused_without_a_list() {
+    let required: Vec<String> = (0..1_000).map(|at| format!("field{at}")).collect();
+    let row = json!({"required": required});
+    for (rows, place) in [(json!({"items": row}), "/rows/0"), (json!({"anyOf": [{"items": row}]}), "/rows")] {
+        let schema = compiled(json!({"properties": {"rows": rows}}));
+        let refused = schema.validate(&json!({"rows": vec![json!({}); 20_000]})).unwrap_err();
+        let Refused::Violations { violations, more } = refused else { panic!("{refused:?}") };
+        assert_eq!((violations.len(), more, violations[0].instance_path.as_str()), (1, true, place));
+    }
+}
+
 /// Values that are equal to each other in several ways of writing.
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec![

@@ -14,7 +14,9 @@ async fn nothing_is_there(given: &Given) {
 
 pub(super) async fn services_and_strangers_have_no_session(given: Given) {
     for caller in [Caller::Service("billing".into()), Caller::Stranger] {
-        assert!(matches!(caller.principal(), Err(StateError::NotAllowed { .. })));
+        let error = caller.principal().unwrap_err();
+        assert!(matches!(&error, StateError::NotAllowed { .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::NotAllowed);
     }
     for caller in [Caller::User(String::new()), Caller::Device("x".repeat(OWNER_ID_BYTES_MAX + 1))] {
         assert!(matches!(caller.principal(), Err(StateError::InvalidPrincipal { .. })));

@@ -49,6 +49,7 @@ pub(super) async fn an_older_version_asks_for_migration_everywhere(given: Given)
 }
 
 pub(super) async fn migrating_is_under_the_revision_that_was_read(given: Given) {
+    given.accepted(&first());
     let preferences = given.session("user:ann", &second()).value::<Value>("preferences").unwrap();
     assert_eq!(preferences.migrate(upgraded).await.unwrap(), MigrateOutcome::Absent);
     let old = old_preferences(&given).await;

@@ -51,8 +51,8 @@ macro_rules! on_engine {
     ($engine:ident { $($group:ident: $($name:ident),+;)+ }) => {
         $($(#[test]
         fn $name() {
-            use crate::state::tests::{given::Given, $group};
-            pollster::block_on($group::$name(Given::$engine()));
+            use crate::state::tests::given::{Given, run};
+            run(Given::$engine, crate::state::tests::$group::$name);
         })+)+
     };
 }
