@@ -1,11 +1,9 @@
 //! A plan is safe only if every stored record was judged under the new contract, or provably need not be.
 
-use std::sync::Arc;
-
 use pleach_contract::Contract;
 use pleach_contract::evolution::Verdict;
-use pleach_engine::{Batch, BucketConfig, Clock, Engine, Key};
-use pleach_stores::state::{Principal, PutOptions, PutOutcome, State};
+use pleach_engine::{Batch, BucketConfig, Engine, Key, Operation, ScanQuery};
+use pleach_stores::state::{Principal, PutOptions, PutOutcome, STATE_BUCKET, State};
 use pleach_stores::{ApplyOptions, AuthorityError, Plan, PlanFinding, PlanOptions};
 use serde_json::{Value, json};
 
@@ -234,12 +232,22 @@ fn drafts(schema: Value) -> Contract {
     Contract::from_value(&document).unwrap().contract
 }
 
+/// Leaves a draft as a program that knew nothing of plans has written it: taken from another store that accepted its
+/// contract.
 async fn draft(given: &Given, contract: &Contract, who: Principal, key: &str, draft: Value) {
-    let engine = Arc::clone(&given.below) as Arc<dyn Engine>;
-    let state = State::open(engine, Arc::clone(&given.clock) as Arc<dyn Clock>).await.unwrap();
-    let session = state.session(who, &state.contract(contract).unwrap());
+    let other = Given::in_memory();
+    other.insist(contract).await;
+    let state = State::open(&other.engine).await.unwrap();
+    let session = state.session(who, &state.contract(contract).await.unwrap());
     let put = session.store("drafts").unwrap().put(Some(key), draft, PutOptions::default()).await.unwrap();
     assert!(matches!(put, PutOutcome::Applied(_)), "{put:?}");
+    let bucket = name(STATE_BUCKET);
+    let config = other.below.bucket(&bucket).await.unwrap().config;
+    given.below.create_bucket(&bucket, config).await.unwrap();
+    for entry in other.below.scan(&bucket, ScanQuery::default()).await.unwrap().entries {
+        let put = Operation::put(entry.key, entry.value).with_headers(entry.headers);
+        given.below.commit(&bucket, Batch::from(put)).await.unwrap();
+    }
 }
 
 #[test]

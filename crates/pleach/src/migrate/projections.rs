@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use pleach_engine::{
     Batch, BucketName, CommitError, Expectation, Key, Operation, Revision, ScanQuery, Selection,
 };
+use pleach_stores::Keeper;
 
 use pleach_stores::Keeper;
 
