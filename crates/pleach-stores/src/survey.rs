@@ -254,6 +254,7 @@ impl Part<'_> {
         let mut surveyed = SurveyedEntry::new(entry, judges);
         surveyed.records = records;
         found.scanned.bytes += entry.value.len() as u64;
+        found.scanned.newest = found.scanned.newest.max(entry.revision);
         let version = surveyed.stamped().unwrap_or_default();
         match found.scanned.versions.get_mut(version) {
             Some(count) => *count += 1,
@@ -281,6 +282,7 @@ impl Part<'_> {
     fn look_at_older(&mut self, entry: &Entry) {
         let Self { found, asked, .. } = self;
         found.scanned.kept += 1;
+        found.scanned.newest = found.scanned.newest.max(entry.revision);
         let judges = Judges { old: self.old.as_ref(), new: &self.new, is_alike: self.is_alike };
         let surveyed = SurveyedEntry::new(entry, judges);
         let is_lost = matches!(surveyed.fate(), Fate::Lost(_));

@@ -210,6 +210,23 @@ fn an_acknowledgement_covers_what_the_plan_showed() {
     });
 }
 
+/// A pending plan that says the same is given again, but not if what it showed was written anew: it could not be applied.
+#[test]
+fn a_plan_that_shows_records_is_made_anew_when_they_are_written_over() {
+    on_both(async |given| {
+        given.accept(&notes(note())).await;
+        for number in 0..20 {
+            given.put(NOTES, &format!("n{number:02}"), r#"{"text": "much longer"}"#).await.unwrap();
+        }
+        let first = given.plan(&notes(short_note())).await;
+        assert_eq!(given.plan(&notes(short_note())).await.id, first.id);
+        given.put(NOTES, "n19", r#"{"text": "much longer"}"#).await.unwrap();
+        assert!(matches!(insist(&given, &first).await, Err(AuthorityError::Violators { .. })));
+        let second = given.plan(&notes(short_note())).await;
+        insist(&given, &second).await.unwrap();
+    });
+}
+
 #[test]
 fn what_breaks_the_contract_in_force_is_told_and_is_no_loss() {
     on_both(async |given| {
