@@ -10,19 +10,31 @@ use crate::{tidy, tools};
 /// Runs everything a change must pass, in the order in which failures are cheapest to find.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let metadata = Metadata::load(root)?;
-    let mut done: Vec<(String, Duration)> = Vec::new();
+    let mut done: Vec<(String, Cost)> = Vec::new();
     for step in steps(&metadata) {
         println!("── {}: {}", step.name, step.shown());
-        let (result, took) = timed(|| step.run(root));
-        result.with_context(|| failure(&step, took))?;
-        println!("── {}: ok in {}", step.name, seconds(took));
-        done.push((step.name, took));
+        let (result, cost) = timed(|| step.run(root));
+        result.with_context(|| failure(&step, cost.time))?;
+        println!("── {}: ok in {}", step.name, seconds(cost.time));
+        done.push((step.name, cost));
     }
-    println!("\neverything passed in {}", seconds(done.iter().map(|(_, took)| *took).sum()));
-    for (name, took) in done {
-        println!("  {:>8}  {name}", seconds(took));
+    let sum = |of: fn(&Cost) -> Duration| seconds(done.iter().map(|(_, cost)| of(cost)).sum());
+    println!("\neverything passed in {}", sum(|cost| cost.time));
+    println!("  {:>8}  {:>9}  STEP", "TIME", "PROCESSOR");
+    for (name, cost) in &done {
+        println!("  {:>8}  {:>9}  {name}", seconds(cost.time), seconds(cost.processor));
     }
+    println!("  {:>8}  {:>9}  all", sum(|cost| cost.time), sum(|cost| cost.processor));
     Ok(())
+}
+
+/// What a step took.
+#[derive(Debug)]
+struct Cost {
+    time: Duration,
+    /// The processor time of all its processes, which says more on a machine that has other work too. Zero where the system
+    /// does not tell.
+    processor: Duration,
 }
 
 /// One thing that can fail.
@@ -87,57 +99,57 @@ impl Step {
     }
 }
 
-/// The crate whose feature is a peer that takes longer to build than all the rest: it is checked without.
+/// The crate with a feature that is never checked: RocksDB takes longer to build than everything else.
 const BENCH: &str = "pleach-bench";
 
-/// The crate whose tests mostly wait for servers and for time to pass: more of them run at once.
-const NATS: &str = "pleach-nats";
+/// How many tests run at once. Most wait for servers, disks, processes or time, so this is more than the machine has cores.
+const TEST_THREADS: &str = "8";
 
-/// Everything but the crate that is slow to build, with all features.
-const MOST: &str = "--workspace --exclude pleach-bench --all-features";
-
-/// The steps. All share one target directory and one profile, so that nothing is built twice.
+/// The steps. Lints, tests, doc tests and docs select the same packages with the same features, so that cargo compiles every
+/// dependency once for all of them. A step with another selection (`--package`, `--exclude`) would compile them again.
+/// The benchmarks are run by tests of their crate for the same reason.
 fn steps(metadata: &Metadata) -> Vec<Step> {
+    let all = selection(metadata);
     let mut steps = vec![
         Step::cargo("format", "fmt --all --check"),
         Step { name: "tidy".into(), job: Job::Tidy },
         Step { name: "tools".into(), job: Job::Tools },
-        Step::cargo("lints", &format!("clippy {MOST} --all-targets -- -D warnings")),
+        Step::cargo("lints", &format!("clippy {all} --all-targets -- -D warnings")),
     ];
     steps.extend(feature_steps(metadata));
     steps.extend([
-        Step::cargo("tests", &format!("test {MOST} --exclude {NATS} --all-targets")),
-        Step::cargo("nats tests", &format!("test --package {NATS} --all-targets -- --test-threads 16")),
-        Step::cargo("doc tests", &format!("test {MOST} --doc")),
-        Step::cargo("docs", &format!("doc {MOST} --no-deps")).with("RUSTDOCFLAGS", "-D warnings"),
-        Step::cargo("bench lints", &format!("clippy --package {BENCH} --all-targets -- -D warnings")),
-        Step::cargo("bench tests", &format!("test --package {BENCH}")),
-        // A small run checks every answer of every engine; its figures mean nothing.
-        Step::cargo("bench", &format!("run --quiet --package {BENCH} -- --small")),
-        Step::cargo("bench of state", &format!("run --quiet --package {BENCH} -- state --small")),
-        Step::cargo("bench on nats", &format!("run --quiet --package {BENCH} -- nats --small")),
-        Step::cargo(
-            "bench on a cluster",
-            &format!("run --quiet --package {BENCH} -- nats --small --cluster"),
-        ),
+        Step::cargo("tests", &format!("test {all} --all-targets")).with("RUST_TEST_THREADS", TEST_THREADS),
+        Step::cargo("doc tests", &format!("test {all} --doc")),
+        Step::cargo("docs", &format!("doc {all} --no-deps")).with("RUSTDOCFLAGS", "-D warnings"),
     ]);
     steps
+}
+
+/// All our packages with all their features, except those of the benchmarks.
+fn selection(metadata: &Metadata) -> String {
+    let features: Vec<String> = checked_features(metadata)
+        .flat_map(|(package, features)| features.map(move |feature| format!("{package}/{feature}")))
+        .collect();
+    format!("--workspace --features {}", features.join(","))
+}
+
+/// Our packages that have features to check, each with those features.
+fn checked_features(metadata: &Metadata) -> impl Iterator<Item = (&str, impl Iterator<Item = &str>)> {
+    let packages = metadata.members().filter(|package| !package.features.is_empty() && package.name != BENCH);
+    packages.map(|package| {
+        let features = package.features.keys().map(String::as_str).filter(|feature| *feature != "default");
+        (package.name.as_str(), features)
+    })
 }
 
 /// Each feature alone, and none: a crate must not need a feature that it does not ask for.
 fn feature_steps(metadata: &Metadata) -> Vec<Step> {
     let mut steps = Vec::new();
-    for package in metadata.members() {
-        if package.features.is_empty() || package.name == BENCH {
-            continue;
-        }
-        let alone = format!("clippy --package {} --no-default-features", package.name);
-        steps.push(Step::cargo(
-            format!("{} without features", package.name),
-            &format!("{alone} -- -D warnings"),
-        ));
-        for feature in package.features.keys().filter(|feature| *feature != "default") {
-            let name = format!("{} with {feature} alone", package.name);
+    for (package, features) in checked_features(metadata) {
+        let alone = format!("clippy --package {package} --no-default-features");
+        steps.push(Step::cargo(format!("{package} without features"), &format!("{alone} -- -D warnings")));
+        for feature in features {
+            let name = format!("{package} with {feature} alone");
             steps.push(Step::cargo(name, &format!("{alone} --features {feature} -- -D warnings")));
         }
     }
@@ -154,10 +166,21 @@ fn failure(step: &Step, took: Duration) -> String {
 }
 
 #[allow(clippy::disallowed_methods, reason = "steps are measured for people, with the clock of the machine")]
-fn timed<T>(job: impl FnOnce() -> T) -> (T, Duration) {
-    let started = Instant::now();
+fn timed<T>(job: impl FnOnce() -> T) -> (T, Cost) {
+    let (started, before) = (Instant::now(), processor_time());
     let result = job();
-    (result, started.elapsed())
+    let processor = processor_time().saturating_sub(before);
+    (result, Cost { time: started.elapsed(), processor })
+}
+
+/// The processor time of all children that have ended, and of theirs, from `/proc/self/stat`.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may have spaces; the fields after it are counted from the third.
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: u64 = fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    // Linux shows these in hundredths of a second on every platform.
+    Duration::from_millis(ticks * 10)
 }
 
 fn seconds(took: Duration) -> String {
@@ -196,33 +219,36 @@ mod tests {
     }
 
     #[test]
-    fn tests_doc_tests_and_docs_cover_the_whole_workspace() {
+    fn lints_tests_and_docs_select_the_whole_workspace_with_the_same_features() {
         let shown: Vec<_> = steps(&sample()).iter().map(Step::shown).collect();
         for command in [
             "cargo fmt --all --check",
-            "cargo clippy --workspace --exclude pleach-bench --all-features --all-targets -- -D warnings",
-            "cargo test --workspace --exclude pleach-bench --all-features --exclude pleach-nats --all-targets",
-            "cargo test --package pleach-nats --all-targets -- --test-threads 16",
-            "cargo test --workspace --exclude pleach-bench --all-features --doc",
-            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --exclude pleach-bench --all-features --no-deps",
-            "cargo clippy --package pleach-bench --all-targets -- -D warnings",
-            "cargo test --package pleach-bench",
-            "cargo run --quiet --package pleach-bench -- --small",
-            "cargo run --quiet --package pleach-bench -- state --small",
-            "cargo run --quiet --package pleach-bench -- nats --small",
             "cargo xtask tidy",
+            "cargo clippy --workspace --features rich/a,rich/b --all-targets -- -D warnings",
+            "RUST_TEST_THREADS=\"8\" cargo test --workspace --features rich/a,rich/b --all-targets",
+            "cargo test --workspace --features rich/a,rich/b --doc",
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features rich/a,rich/b --no-deps",
         ] {
-            assert!(shown.iter().any(|step| step == command), "no step runs {command}");
+            assert!(shown.iter().any(|step| step == command), "no step runs {command}: {shown:#?}");
         }
+    }
+
+    #[test]
+    fn only_the_checks_of_single_features_have_a_selection_of_their_own() {
+        let metadata = sample();
+        let alone = feature_steps(&metadata).len();
+        let others: Vec<_> = steps(&metadata).iter().map(Step::shown).collect();
+        let differ = |step: &&String| ["--package", "--exclude"].iter().any(|flag| step.contains(flag));
+        assert_eq!(others.iter().filter(differ).count(), alone, "{others:#?}");
     }
 
     #[test]
     fn the_peer_that_is_slow_to_build_is_never_built() {
         let shown: Vec<_> = steps(&sample()).iter().map(Step::shown).collect();
-        for step in shown.iter().filter(|step| step.contains("--all-features")) {
-            assert!(step.contains("--exclude pleach-bench"), "{step}");
-        }
-        assert!(!shown.iter().any(|step| step.contains("slow")), "{shown:?}");
+        assert!(
+            !shown.iter().any(|step| step.contains("--all-features") || step.contains("slow")),
+            "{shown:?}"
+        );
     }
 
     #[test]

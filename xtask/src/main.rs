@@ -8,6 +8,7 @@ mod sim;
 mod soak;
 mod tidy;
 mod tools;
+mod verdicts;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ Commands:
   evolution
          Random schemas, changes and values: what a diff calls safe against the validator, in
          a release build. --cases N tries N of them, --from S those of another seed.
+  verdicts
+         Random contracts, data and changes: no plan that is called safe may make anything stored
+         unreadable, in a release build. --cases N [--from S] plays N of them, --seed S one again.
   help   This text.
 ";
 
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["sim", arguments @ ..] => sim::run(&root(), arguments),
         ["evolution", arguments @ ..] => evolution::run(&root(), arguments),
+        ["verdicts", arguments @ ..] => verdicts::run(&root(), arguments),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

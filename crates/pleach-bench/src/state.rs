@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use pleach::state::{
     Expect, GetOutcome, ListOptions, MapStore, Principal, PutOptions, PutOutcome, STATE_BUCKET,
 };
+use pleach::stores::{ApplyOptions, PlanOptions};
 use pleach::{BucketConfig, Durability, ScanQuery, Store};
 use pleach_contract::{Contract, Validators};
 use serde_json::{Value, json};
@@ -78,7 +79,7 @@ fn beside_a_bucket(directory: &Path, calls: u64) -> Result<Vec<Vec<String>>> {
 fn parts_of_a_get(directory: &Path, calls: u64) -> Result<Vec<Vec<String>>> {
     let (store, drafts) = given(directory)?;
     (0..1000).try_for_each(|number| put(&drafts, number, PutOptions::default()))?;
-    let bucket = pollster::block_on(store.bucket(STATE_BUCKET))?;
+    let bucket = pollster::block_on(store.for_copies().bucket(STATE_BUCKET))?;
     let keys =
         pollster::block_on(bucket.scan_page(ScanQuery { limit: 1000, ..ScanQuery::default() }))?.entries;
     let entry = |n: u64| &keys[usize::try_from(n % 1000).unwrap_or_default()];
@@ -143,8 +144,10 @@ fn given(directory: &Path) -> Result<(Store, MapStore<Value>)> {
     pollster::block_on(async {
         let store = Store::open(directory).await?;
         store.for_copies().create_bucket_with(STATE_BUCKET, buffered()).await?;
+        let plan = store.contracts().plan(&contract, PlanOptions::default()).await?;
+        store.contracts().apply(&plan, ApplyOptions::by("bench")).await?;
         let state = store.state().await?;
-        let session = state.session(Principal::user("ann")?, &state.contract(&contract)?);
+        let session = state.session(Principal::user("ann")?, &state.contract(&contract).await?);
         Ok((store, session.map("drafts")?))
     })
 }

@@ -28,8 +28,7 @@ pub(crate) struct App {
 impl App {
     /// An app on the store at `url`, which is not opened yet.
     pub(crate) fn new(url: Option<String>, credentials: Credentials, output: Output) -> Self {
-        // An empty variable of the environment is as good as none.
-        let url = url.filter(|url| !url.is_empty()).unwrap_or_else(|| STORE_DEFAULT.into());
+        let url = url.unwrap_or_else(|| STORE_DEFAULT.into());
         Self { url, credentials, glass: None, store: None, output, exit: Exit::default() }
     }
 
@@ -45,7 +44,7 @@ impl App {
 
     /// Works on the store at `url`, if one is named.
     pub(crate) fn name_store(&mut self, url: Option<&str>) {
-        if let Some(url) = url.filter(|url| !url.is_empty()) {
+        if let Some(url) = url {
             self.url = url.to_owned();
         }
     }
@@ -65,6 +64,12 @@ impl App {
             }
         }
         self.open(OpenOptions { create: false, ..OpenOptions::default() }).await
+    }
+
+    /// Whether the store would be in a directory that is not there.
+    pub(crate) fn is_missing(&self) -> anyhow::Result<bool> {
+        let url = StoreUrl::parse(&self.url).map_err(Error::Url)?;
+        Ok(self.store.is_none() && matches!(url, StoreUrl::File(path) if !path.exists()))
     }
 
     /// The directory of a store that is worked on as files. `on_servers` says what to do where there are none.
@@ -140,7 +145,37 @@ impl App {
     }
 }
 
-/// Who runs the command, for what is recorded.
+/// Who runs the command, for what is recorded: the user of this process. The environment could say anything.
+#[cfg(unix)]
 pub(crate) fn who() -> String {
-    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".into())
+    let user = rustix::process::geteuid().as_raw();
+    let users = std::fs::read("/etc/passwd").unwrap_or_default();
+    name_of(user, &String::from_utf8_lossy(&users)).unwrap_or_else(|| format!("uid {user}"))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn who() -> String {
+    std::env::var("USERNAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".into())
+}
+
+/// The name of a user in a list of lines `name:password:uid:…`.
+#[cfg(unix)]
+fn name_of(user: u32, users: &str) -> Option<String> {
+    let lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let mut found = lines.filter(|fields| fields.get(2).and_then(|id| id.parse().ok()) == Some(user));
+    found.find_map(|fields| fields.first().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_named_by_the_list_of_users() {
+        let users =
+            "root:x:0:0:root:/root:/bin/sh\nbroken\n:x:7:7::/:\nann:x:1000:1000:Ann:/home/ann:/bin/sh\n";
+        assert_eq!(name_of(1000, users).as_deref(), Some("ann"));
+        assert_eq!(name_of(0, users).as_deref(), Some("root"));
+        assert_eq!((name_of(7, users), name_of(1, users)), (None, None));
+    }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Global {
     /// The store: `file:PATH`, `nats://HOST`, or `mem:` for an empty one that is gone afterwards; see
     /// `pleach help stores` [default: file:./.pleach]
     #[arg(long, global = true, value_name = "URL", env = "PLEACH_STORE", hide_env_values = true)]
-    #[arg(help_heading = "Global options")]
+    #[arg(help_heading = "Global options", value_parser = store_url)]
     store: Option<String>,
 
     /// A file of credentials for a store on NATS
@@ -61,6 +61,17 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     #[arg(hide_possible_values = true, help_heading = "Global options")]
     color: ColorChoice,
+}
+
+/// The URL of a store as it was given. An empty one is more likely a variable that was never set than the default store.
+pub(crate) fn store_url(text: &str) -> Result<String, String> {
+    match text {
+        "" => {
+            Err("the URL of a store is empty; leave --store out and PLEACH_STORE unset for file:./.pleach"
+                .into())
+        }
+        url => Ok(url.to_owned()),
+    }
 }
 
 impl Global {

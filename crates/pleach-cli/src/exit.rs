@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use pleach::ErrorKind;
 
 /// Every kind of error, in the order of their exit codes.
-const KINDS: [ErrorKind; 10] = [
+const KINDS: [ErrorKind; 11] = [
     ErrorKind::Bug,
     ErrorKind::Invalid,
     ErrorKind::NotFound,
@@ -14,6 +14,7 @@ const KINDS: [ErrorKind; 10] = [
     ErrorKind::Closed,
     ErrorKind::Corrupt,
     ErrorKind::Unknown,
+    ErrorKind::NotAllowed,
 ];
 
 /// The commands whose exit code says what a new contract changes.
@@ -35,8 +36,10 @@ impl Exit {
 
 /// The exit code of arguments that cannot be understood.
 pub(crate) fn usage() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let judges = words.windows(2).any(|pair| pair[0] == "contract" && JUDGES.contains(&pair[1].as_str()));
+    // Arguments need not be UTF-8.
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let judges =
+        words.windows(2).any(|pair| pair[0] == "contract" && JUDGES.iter().any(|judge| pair[1] == *judge));
     if judges { ExitCode::from(1) } else { code(ErrorKind::Invalid) }
 }
 
@@ -57,6 +60,7 @@ pub(crate) fn help() -> String {
          2     changes    There are changes, and none is dangerous.\n  \
          3     dangerous  There are dangerous changes.\n",
     );
+    text.push_str("\n`pleach contract verify` ends with 9 if a stored value breaks its contract.\n");
     text.push_str(
         "\nExamples:\n  pleach kv get carts user.42; [ $? -eq 3 ] && echo \"no such key\"\n  \
          pleach --json kv create locks job.7 \"$$\" 2>error.json\n",
@@ -74,7 +78,7 @@ const fn describe(kind: ErrorKind) -> (u8, &'static str) {
     match kind {
         ErrorKind::Bug => (1, "A bug, or something nobody foresaw. Please report it."),
         ErrorKind::Invalid => (2, "Correct the command or its input; repeating it cannot help."),
-        ErrorKind::NotFound => (3, "The store, bucket, key, value or consumer is not there."),
+        ErrorKind::NotFound => (3, "The store, bucket, key, value, consumer or file is not there."),
         ErrorKind::Conflict => (4, "Something else is there than was expected. Look again and decide anew."),
         ErrorKind::Compacted => (5, "The revision asked for is no longer kept. Start over from now."),
         ErrorKind::Unsupported => (6, "This engine or build cannot do it."),
@@ -82,10 +86,13 @@ const fn describe(kind: ErrorKind) -> (u8, &'static str) {
             (7, "It cannot be done now: the store is in use, its server away, or a disk full. Try later.")
         }
         ErrorKind::Closed => (8, "The store was closed or takes no more writes. Open it again."),
-        ErrorKind::Corrupt => (9, "Stored bytes are damaged. Look at the report before doing anything else."),
+        ErrorKind::Corrupt => {
+            (9, "What is stored is damaged or breaks its contract. Look at it before doing anything else.")
+        }
         ErrorKind::Unknown => {
             (10, "It may have happened or not. Look at what is there before doing it again.")
         }
+        ErrorKind::NotAllowed => (11, "The caller may not do this. Take the way that the help names."),
     }
 }
 
@@ -96,7 +103,7 @@ mod tests {
     #[test]
     fn codes_count_from_one_in_the_order_of_the_help() {
         let codes: Vec<u8> = KINDS.into_iter().map(|kind| describe(kind).0).collect();
-        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     }
 
     #[test]

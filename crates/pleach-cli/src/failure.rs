@@ -34,6 +34,14 @@ impl Problem {
         Self::new(ErrorKind::NotFound, message)
     }
 
+    /// A file that cannot be read: it is not there, or it is not what was asked for.
+    pub(crate) fn unreadable(error: &io::Error, message: impl Into<String>) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::not_found(message),
+            _ => Self::invalid(message),
+        }
+    }
+
     /// The same with the next step.
     pub(crate) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
@@ -278,8 +286,11 @@ fn engine_help(error: &EngineError) -> String {
             "see that the servers run and --store names them, and try again; see `pleach help stores`".into()
         }
         EngineError::Refused { .. } => {
-            "correct what the server names: a permission, a limit or a setting; `pleach help stores` says how to log in"
+            "correct what the server names: a limit or a setting; `pleach help stores` says what can be set"
                 .into()
+        }
+        EngineError::Denied { .. } => {
+            "log in as someone who may, or have the permission granted; `pleach help stores` says how".into()
         }
         EngineError::ContractOwned { .. } => {
             "change it with `pleach contract plan FILE` and apply; only in an emergency with --break-glass WHY".into()

@@ -43,12 +43,17 @@ impl ValueArgs {
 }
 
 fn read_file(path: &PathBuf) -> anyhow::Result<Bytes> {
-    let problem = || Problem::invalid(format!("cannot read the value from {}", path.display()));
-    let help = || problem().help("name a file that can be read, or give the value itself");
-    let file = File::open(path).with_context(help)?;
+    let message = || format!("cannot read the value from {}", path.display());
+    let unreadable = |error: &io::Error| {
+        Problem::unreadable(error, message()).help("name a file that can be read, or give the value itself")
+    };
+    let file = File::open(path).map_err(|error| {
+        let context = unreadable(&error);
+        anyhow::Error::new(error).context(context)
+    })?;
     // A directory can be opened, but not read; what is too large has its own advice.
     read_limited(file).map_err(|error| {
-        let context = if error.is::<io::Error>() { help() } else { problem() };
+        let context = error.downcast_ref().map_or_else(|| Problem::invalid(message()), unreadable);
         error.context(context)
     })
 }

@@ -2,11 +2,13 @@
 
 mod app;
 mod args;
+mod ask;
 mod chart;
 mod commands;
 mod contract;
 mod credentials;
 mod demo;
+mod destination;
 mod exit;
 mod failure;
 mod input;

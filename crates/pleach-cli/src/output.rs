@@ -149,6 +149,18 @@ impl Output {
         }
     }
 
+    /// Tells of something that went wrong and does not make the command fail, on stderr.
+    pub(crate) fn warn(&self, warning: impl fmt::Display) {
+        // If stderr is gone, there is nobody to tell.
+        let _ = match self.form {
+            Form::Json => {
+                let warning = serde_json::json!({"v": 1, "warning": warning.to_string()});
+                writeln!(io::stderr(), "{warning}")
+            }
+            Form::Human => writeln!(io::stderr(), "warning: {warning}"),
+        };
+    }
+
     /// Hands everything printed so far to its reader.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         self.wrote(Write::flush)

@@ -59,6 +59,26 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
+/// Text for a terminal: its lines and tabs as they are, and every other control character escaped.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            other if other.is_control() || is_invisible_direction(other) => {
+                shown.extend(other.escape_unicode())
+            }
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+/// Characters that change the direction of the text around them, so that it reads as something else.
+fn is_invisible_direction(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -66,7 +86,9 @@ fn escaped(text: &str) -> String {
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
-            other if other.is_control() => shown.extend(other.escape_unicode()),
+            other if other.is_control() || is_invisible_direction(other) => {
+                shown.extend(other.escape_unicode())
+            }
             other => shown.push(other),
         }
     }
@@ -82,6 +104,12 @@ mod tests {
         assert_eq!(shown(b"two\nlines\x1b[2J"), "two\\nlines\\u{1b}[2J");
         assert_eq!(shown(&[0xff, 0xfe]), "(2 bytes, not text)");
         assert_eq!(shown("grün".as_bytes()), "grün");
+    }
+
+    #[test]
+    fn text_for_a_terminal_keeps_its_lines_and_controls_nothing() {
+        assert_eq!(printable("two\n\tlines\r\x1b[2J\u{9b}31m"), "two\n\tlines\\u{d}\\u{1b}[2J\\u{9b}31m");
+        assert_eq!(printable("\u{202e}txt.exe grün"), "\\u{202e}txt.exe grün");
     }
 
     #[test]

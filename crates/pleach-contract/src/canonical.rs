@@ -11,6 +11,10 @@ use crate::document::Contract;
 /// Texts for people, which are not part of what a contract demands.
 const PROSE: [&str; 3] = ["description", "displayName", "docs"];
 
+/// The lists of a document that are sets: which parts of a resource have them, and in which field. The segments that an access
+/// path has under `given` are no set: callers pass values in that order.
+const SETS: [(&str, &str); 2] = [("/keyspaces", "from"), ("/atomic", "members")];
+
 /// Which contract it is: SHA-256 of its canonical form, as base64url without padding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -31,16 +35,41 @@ impl fmt::Display for Digest {
 }
 
 impl Contract {
-    /// The digest: the same for every way of writing down the same demands. Neither the order of fields nor a
-    /// default that is written out changes it, nor texts for people, nor schemas that nothing names.
+    /// The digest: the same for every way of writing down the same demands. It does not depend on the order of fields and
+    /// sets, on defaults that are written out, on texts for people, or on schemas that nothing names.
     #[must_use]
     pub fn digest(&self) -> Digest {
         digest_of(&self.projection())
     }
 
+    /// The digest by the rules of earlier versions, which kept the order of `members` and `from`. Stores have it on record.
+    #[must_use]
+    pub fn digest_as_written(&self) -> Digest {
+        digest_of(&self.projection_as_written())
+    }
+
+    /// Whether a digest is that of this contract, by the rules of today or by those of earlier versions.
+    #[must_use]
+    pub fn is_called(&self, digest: &str) -> bool {
+        self.digest().as_str() == digest || self.digest_as_written().as_str() == digest
+    }
+
     /// What is digested.
     #[must_use]
     pub fn projection(&self) -> Value {
+        let mut value = self.projection_as_written();
+        for resource in things(&mut value, "/resources/kv") {
+            for (kind, field) in SETS {
+                for part in things(resource, kind) {
+                    sort(part, field);
+                }
+            }
+        }
+        value
+    }
+
+    /// What is digested, with sets in the order in which they are written.
+    fn projection_as_written(&self) -> Value {
         let used = self.used_schemas();
         let mut value = self.to_value();
         remove_all(&mut value, &PROSE);
@@ -123,6 +152,13 @@ fn write(value: &Value, text: &mut String) {
 fn things<'v>(value: &'v mut Value, pointer: &str) -> impl Iterator<Item = &'v mut Value> + use<'v> {
     let object = value.pointer_mut(pointer).and_then(Value::as_object_mut);
     object.into_iter().flat_map(|object| object.values_mut())
+}
+
+/// Puts a list of texts into their order.
+fn sort(value: &mut Value, field: &str) {
+    if let Some(list) = value.get_mut(field).and_then(Value::as_array_mut) {
+        list.sort_by(|one, two| one.as_str().cmp(&two.as_str()));
+    }
 }
 
 fn remove_all(value: &mut Value, names: &[&str]) {

@@ -41,6 +41,7 @@ mod format_schema;
 pub mod key;
 mod problem;
 mod schema;
+mod strict;
 mod text;
 mod types;
 
@@ -53,11 +54,12 @@ pub use document::{
     TtlTier,
 };
 pub use format_schema::format_schema;
-pub use problem::{Code, PROBLEMS_MAX, Position, Problem, Problems, Severity};
+pub use problem::{Code, PROBLEMS_MAX, Position, Problem, Problems, Severity, WARNINGS_MAX};
 pub use schema::{
     CompiledSchema, EVALUATIONS_MAX, Refused, SCHEMA_NODES_MAX, SCHEMA_REFERENCES_MAX, VALUE_DEPTH_MAX,
     VIOLATIONS_MAX, Validators, Violation, WORK_MAX,
 };
+pub use strict::{JSON_DEPTH_MAX, JsonError, parse_json_strict};
 pub use text::{
     DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, DOCUMENT_PATHS_BYTES_MAX, NUMBER_CHARS_MAX,
     Notation, Places, format_text,

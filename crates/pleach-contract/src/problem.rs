@@ -5,6 +5,9 @@ use serde::Serialize;
 /// The most problems that are listed for one document; past it, a last one says that there are more.
 pub const PROBLEMS_MAX: usize = 100;
 
+/// The most warnings that are listed for one document; past it, a last one says that there are more.
+pub const WARNINGS_MAX: usize = 100;
+
 macro_rules! codes {
     ($($name:ident $severity:ident $text:literal $meaning:literal,)*) => {
         /// What kind of problem it is. Codes are API: they keep their names and meanings.
@@ -67,6 +70,10 @@ codes! {
     SchemaLoop Error "schema.loop" "A reference leads back to itself without descending into the value.",
     SchemaBudget Error "schema.budget" "A schema is too large, or could take too long to evaluate.",
     SchemaPattern Error "schema.pattern" "A pattern that cannot be matched in linear time, or is too large.",
+    PatternSyntax Error "pattern.syntax" "A pattern is not a regular expression.",
+    SchemaKeyword Warning "schema.keyword" "A keyword is unknown and looks like a known one; unknown keywords check nothing.",
+    SchemaFormat Warning "schema.format" "A format is unknown, so values are not checked by it.",
+    SchemaImpossible Warning "schema.impossible" "Conditions contradict each other, so no value can meet them all.",
     VersionCurrent Error "version.current" "The current version is listed among the accepted older ones.",
     KeyGrammar Error "key.grammar" "The key of a keyspace, index, relationship or counter is not a key grammar.",
     KeyAccess Error "key.access" "An access path that the order of the key's segments cannot serve.",
@@ -77,8 +84,18 @@ codes! {
     RoleSource Error "role.source" "A derived keyspace without what it is derived from, or a source with it.",
     RoleLoop Error "role.loop" "Keyspaces are derived from each other in a circle.",
     MemberUnknown Error "member.unknown" "A keyspace or other member is named that the resource does not have.",
+    MemberRepeated Error "member.repeated" "A list that is a set names something twice.",
+    KindResources Error "kind.resources" "A contract of kind `device` has KV resources, which only services, apps and agents have.",
     PointerForm Error "pointer.form" "A text is not a JSON Pointer.",
     ProblemsMore Error "problems.more" "There are more problems than `PROBLEMS_MAX`.",
+    WarningsMore Warning "warnings.more" "There are more warnings than `WARNINGS_MAX`.",
+}
+
+impl Code {
+    /// Whether contracts with this problem were accepted by earlier versions, so that stores may hold some.
+    pub(crate) fn was_accepted_once(self) -> bool {
+        matches!(self, Self::MemberRepeated | Self::KindResources)
+    }
 }
 
 impl fmt::Display for Code {
@@ -168,18 +185,18 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem, or forgets it if there are too many.
+    /// Adds a problem, or forgets it if there are too many. Warnings are counted for themselves: they never hide an error.
     pub(crate) fn push(&mut self, problem: Problem) {
-        if self.list.len() < PROBLEMS_MAX {
+        let listed = self.list.iter().filter(|other| other.severity == problem.severity).count();
+        let (max, more, what) = match problem.severity {
+            Severity::Error => (PROBLEMS_MAX, Code::ProblemsMore, "problems"),
+            Severity::Warning => (WARNINGS_MAX, Code::WarningsMore, "warnings"),
+        };
+        if listed < max {
             self.list.push(problem);
-        } else if self.list.len() == PROBLEMS_MAX {
-            let message = format!("there are more than {PROBLEMS_MAX} problems");
-            self.list.push(Problem::new(
-                Code::ProblemsMore,
-                "",
-                message,
-                "correct these first, and check again",
-            ));
+        } else if listed == max {
+            let message = format!("there are more than {max} {what}");
+            self.list.push(Problem::new(more, "", message, "correct these first, and check again"));
         }
     }
 
@@ -195,12 +212,20 @@ impl Problems {
         &self.list
     }
 
+    /// The same without problems that earlier versions did not look for.
+    pub(crate) fn without_later_rules(mut self) -> Self {
+        self.list.retain(|problem| !problem.code.was_accepted_once());
+        self
+    }
+
     /// Gives every problem its place in the text, and puts them into the order of the text.
     pub(crate) fn located(mut self, place_of: impl Fn(&str) -> Option<Position>) -> Self {
         for problem in &mut self.list {
             problem.position = problem.position.or_else(|| place_of(&problem.path));
         }
-        self.list.sort_by_key(|problem| (problem.code == Code::ProblemsMore, problem.position));
+        self.list.sort_by_key(|problem| {
+            (matches!(problem.code, Code::ProblemsMore | Code::WarningsMore), problem.position)
+        });
         self
     }
 }

@@ -131,24 +131,9 @@ impl Operation {
         self
     }
 
-    /// Whether what it expects of its key is true. `newest` is the key's newest record in `bucket`, value or marker; a value
-    /// that has expired is none.
-    ///
-    /// # Errors
-    /// The conflict, if it is not.
-    pub fn check(&self, bucket: &BucketName, newest: Option<(Revision, Op)>) -> Result<(), Conflict> {
-        let holds = match self.expect {
-            Expectation::Any => true,
-            Expectation::Absent => newest.is_none_or(|(_, op)| !op.is_put()),
-            Expectation::Revision(expected) => newest.is_some_and(|(revision, _)| revision == expected),
-        };
-        if holds {
-            return Ok(());
-        }
-        // The same answer whether an expiry has been recorded yet or not.
-        let actual = newest.filter(|(_, op)| *op != Op::Expire).map(|(revision, _)| revision);
-        let (bucket, key) = (bucket.clone(), self.key.clone());
-        Err(Conflict { bucket, key, expected: self.expect, actual })
+    /// What it demands of its key.
+    pub fn demand(&self) -> Demand<'_> {
+        Demand { key: &self.key, expect: self.expect }
     }
 
     fn new(key: Key, action: Action) -> Self {
@@ -163,16 +148,84 @@ impl Operation {
     }
 }
 
+/// Demands something of a key that its batch does not write. A check writes nothing itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    key: Key,
+    expect: Expectation,
+}
+
+impl Check {
+    /// Demands that `key` has no live value: it is missing, deleted, purged or expired.
+    pub const fn absent(key: Key) -> Self {
+        Self { key, expect: Expectation::Absent }
+    }
+
+    /// Demands that the newest record of `key`, value or marker, is the one at `revision`.
+    pub const fn revision(key: Key, revision: Revision) -> Self {
+        Self { key, expect: Expectation::Revision(revision) }
+    }
+
+    /// The key.
+    pub const fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// What must be true of it: never [`Expectation::Any`].
+    pub const fn expect(&self) -> Expectation {
+        self.expect
+    }
+
+    /// The check as engines judge it.
+    pub const fn demand(&self) -> Demand<'_> {
+        Demand { key: &self.key, expect: self.expect }
+    }
+}
+
+/// What an operation or a check demands of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand<'a> {
+    /// The key.
+    pub key: &'a Key,
+    /// What must be true of it.
+    pub expect: Expectation,
+}
+
+impl Demand<'_> {
+    /// Whether the demand holds. `newest` is the key's newest record in `bucket`, value or marker; an expired value is
+    /// none.
+    ///
+    /// # Errors
+    /// The conflict, if it does not hold.
+    pub fn judge(&self, bucket: &BucketName, newest: Option<(Revision, Op)>) -> Result<(), Conflict> {
+        let holds = match self.expect {
+            Expectation::Any => true,
+            Expectation::Absent => newest.is_none_or(|(_, op)| !op.is_put()),
+            Expectation::Revision(expected) => newest.is_some_and(|(revision, _)| revision == expected),
+        };
+        if holds {
+            return Ok(());
+        }
+        // The same answer whether an expiry has been recorded yet or not.
+        let actual = newest.filter(|(_, op)| *op != Op::Expire).map(|(revision, _)| revision);
+        let (bucket, key) = (bucket.clone(), self.key.clone());
+        Err(Conflict { bucket, key, expected: self.expect, actual })
+    }
+}
+
 /// 1 to 1000 operations on different keys of one bucket, committed together or not at all.
+///
+/// A batch may also carry checks of keys that it does not write. Operations and checks together are at most 1000.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     operations: Vec<Operation>,
+    checks: Vec<Check>,
 }
 
 impl Batch {
     /// A batch without operations, which cannot be committed yet.
     pub const fn new() -> Self {
-        Self { operations: Vec::new() }
+        Self { operations: Vec::new(), checks: Vec::new() }
     }
 
     /// Adds a put.
@@ -205,14 +258,31 @@ impl Batch {
         self.operations.push(operation);
     }
 
+    /// Adds a check: nothing is committed unless it holds before the batch.
+    #[must_use]
+    pub fn checking(mut self, check: Check) -> Self {
+        self.push_check(check);
+        self
+    }
+
+    /// Adds a check: nothing is committed unless it holds before the batch.
+    pub fn push_check(&mut self, check: Check) {
+        self.checks.push(check);
+    }
+
     /// The operations, in the order in which their records get revisions.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// The operations themselves.
-    pub fn into_operations(self) -> Vec<Operation> {
-        self.operations
+    /// The operations, to be changed in their places. The checks stay as they are.
+    pub fn operations_mut(&mut self) -> &mut [Operation] {
+        &mut self.operations
+    }
+
+    /// The checks.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
     }
 
     /// Checks it for a bucket, before anything of it is written.
@@ -225,18 +295,19 @@ impl Batch {
         config: &BucketConfig,
         capabilities: &Capabilities,
     ) -> Result<CheckedBatch, EngineError> {
-        let operations = self.operations;
+        let Self { operations, checks } = self;
         let limit = capabilities.batch_operations_max;
         if operations.is_empty() {
             return Err(EngineError::BatchEmpty);
         }
-        if operations.len() > limit {
-            return Err(EngineError::BatchTooLong { operations: operations.len(), limit });
+        let parts = operations.len() + checks.len();
+        if parts > limit {
+            return Err(EngineError::BatchTooLong { operations: parts, limit });
         }
-        let mut keys = HashSet::with_capacity(if operations.len() > 1 { operations.len() } else { 0 });
+        let mut keys = HashSet::with_capacity(if parts > 1 { parts } else { 0 });
         let mut bytes = 0_usize;
         for operation in &operations {
-            if operations.len() > 1 && !keys.insert(&operation.key) {
+            if parts > 1 && !keys.insert(&operation.key) {
                 return Err(EngineError::DuplicateKey { key: operation.key.clone() });
             }
             if operation.value_bytes() > config.value_bytes_max as usize {
@@ -252,23 +323,29 @@ impl Batch {
             }
             bytes += operation.key.as_bytes().len() + operation.value_bytes() + operation.headers.bytes();
         }
+        for check in &checks {
+            if !keys.insert(&check.key) {
+                return Err(EngineError::DuplicateKey { key: check.key.clone() });
+            }
+            bytes += check.key.as_bytes().len();
+        }
         let limit = capabilities.batch_bytes_max;
         if bytes > limit {
             return Err(EngineError::BatchTooLarge { bytes, limit });
         }
-        Ok(CheckedBatch { operations, bytes })
+        Ok(CheckedBatch { operations, checks, bytes })
     }
 }
 
 impl From<Operation> for Batch {
     fn from(operation: Operation) -> Self {
-        Self { operations: vec![operation] }
+        Self { operations: vec![operation], checks: Vec::new() }
     }
 }
 
 impl FromIterator<Operation> for Batch {
     fn from_iter<I: IntoIterator<Item = Operation>>(operations: I) -> Self {
-        Self { operations: operations.into_iter().collect() }
+        Self { operations: operations.into_iter().collect(), checks: Vec::new() }
     }
 }
 
@@ -276,6 +353,7 @@ impl FromIterator<Operation> for Batch {
 #[derive(Clone, Debug)]
 pub struct CheckedBatch {
     operations: Vec<Operation>,
+    checks: Vec<Check>,
     bytes: usize,
 }
 
@@ -285,9 +363,24 @@ impl CheckedBatch {
         &self.operations
     }
 
-    /// The operations themselves.
+    /// What it demands of keys, in the order in which a conflict names them: first the operations, then the checks.
+    pub fn demands(&self) -> impl Iterator<Item = Demand<'_>> {
+        self.operations.iter().map(Operation::demand).chain(self.checks.iter().map(Check::demand))
+    }
+
+    /// The operations themselves, for an engine that has judged everything.
     pub fn into_operations(self) -> Vec<Operation> {
         self.operations
+    }
+
+    /// The operations and the checks themselves.
+    pub fn into_parts(self) -> (Vec<Operation>, Vec<Check>) {
+        (self.operations, self.checks)
+    }
+
+    /// The batch that was checked, to be checked again.
+    pub fn into_batch(self) -> Batch {
+        Batch { operations: self.operations, checks: self.checks }
     }
 
     /// What keys, values and headers take together.

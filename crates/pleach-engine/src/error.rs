@@ -11,6 +11,8 @@ use crate::{BucketName, ConsumerName, Expectation, Key, Revision};
 pub enum ErrorKind {
     /// Correct the request; repeating it cannot help.
     Invalid,
+    /// Ask someone who may, or take the way that the help names.
+    NotAllowed,
     /// Create what is missing, or name another.
     NotFound,
     /// Look again at what is there, and decide anew.
@@ -25,7 +27,7 @@ pub enum ErrorKind {
     Unknown,
     /// Open the store again.
     Closed,
-    /// Stored bytes are damaged: look at the report before doing anything else.
+    /// What is stored is damaged or breaks its contract: look at the report before doing anything else.
     Corrupt,
     /// Report it.
     Bug,
@@ -36,6 +38,7 @@ impl ErrorKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "invalid",
+            Self::NotAllowed => "not_allowed",
             Self::NotFound => "not_found",
             Self::Conflict => "conflict",
             Self::Compacted => "compacted",
@@ -250,7 +253,7 @@ pub enum EngineError {
     BatchTooLong { operations: usize, limit: usize },
     #[error("the batch has {bytes} bytes, more than {limit}")]
     BatchTooLarge { bytes: usize, limit: usize },
-    #[error("the batch has two operations on {key}")]
+    #[error("the batch has two operations or checks on {key}")]
     DuplicateKey { key: Key },
     #[error("{count} filters are more than {limit}")]
     TooManyFilters { count: usize, limit: usize },
@@ -288,14 +291,22 @@ pub enum EngineError {
     Unreachable { reason: String },
     #[error("the server refused to {action}: {reason}")]
     Refused { action: String, reason: String },
+    #[error("the server does not permit us to {action}: {reason}")]
+    Denied { action: String, reason: String },
     #[error("{name} on the server is not a bucket: {reason}")]
     NotABucket { name: String, reason: String },
     #[error("{bucket}/{key} was not written, because the contract {lineage} says otherwise: {reason}")]
     BrokenContract { bucket: BucketName, key: Key, lineage: String, reason: String },
     #[error("bucket {bucket} belongs to {owner} and is not to be {action} by hand")]
     ContractOwned { bucket: BucketName, owner: String, action: &'static str },
+    #[error(
+        "bucket {bucket} is being copied from another store and cannot be {action} before that is complete"
+    )]
+    Arriving { bucket: BucketName, action: &'static str },
     #[error("bucket {bucket} is kept by the store itself and is not to be {action} by hand")]
     StoreOwned { bucket: BucketName, action: &'static str, instead: &'static str },
+    #[error("the key {bucket}/{key} starts with `_kv`: only the store itself writes it")]
+    ReservedKey { bucket: BucketName, key: Key },
     #[error("the record {bucket}/{key} at revision {revision} is damaged: {what}")]
     DamagedRecord { bucket: BucketName, key: Key, revision: Revision, what: String },
     #[error("the store is closed")]
@@ -327,14 +338,17 @@ impl EngineError {
             | Self::Refused { .. }
             | Self::NotABucket { .. }
             | Self::BrokenContract { .. }
-            | Self::ContractOwned { .. }
-            | Self::StoreOwned { .. } => ErrorKind::Invalid,
+            | Self::ReservedKey { .. } => ErrorKind::Invalid,
+            Self::Denied { .. } | Self::ContractOwned { .. } | Self::StoreOwned { .. } => {
+                ErrorKind::NotAllowed
+            }
             Self::Compacted { .. } => ErrorKind::Compacted,
             Self::Unsupported { .. } | Self::UnknownFormat { .. } => ErrorKind::Unsupported,
             Self::Locked { .. }
             | Self::DiskFull { .. }
             | Self::Io { .. }
             | Self::Overloaded
+            | Self::Arriving { .. }
             | Self::Unreachable { .. } => ErrorKind::Unavailable,
             Self::UnknownOutcome { .. } => ErrorKind::Unknown,
             Self::Corrupt { .. } | Self::CorruptIndex { .. } | Self::DamagedRecord { .. } => {
@@ -360,7 +374,9 @@ impl EngineError {
             }
             Self::BatchEmpty => "add an operation",
             Self::BatchTooLong { .. } | Self::BatchTooLarge { .. } => "commit it in several batches",
-            Self::DuplicateKey { .. } => "keep the last of the two",
+            Self::DuplicateKey { .. } => {
+                "keep one of the two; an operation can expect something of its own key"
+            }
             Self::TooManyFilters { .. } => "use fewer and wider filters",
             Self::PageLimit { .. } => "ask for a page in that range, and for the next with its token",
             Self::InvalidPageToken { .. } => {
@@ -386,7 +402,8 @@ impl EngineError {
                 "read the keys before you commit it again, unless doing it twice does no harm"
             }
             Self::Unreachable { .. } => "see that the servers run and can be reached, and try again",
-            Self::Refused { .. } => "correct what the server names: a permission, a limit or a setting",
+            Self::Refused { .. } => "correct what the server names: a limit or a setting",
+            Self::Denied { .. } => "log in as someone who may, or have the permission granted",
             Self::NotABucket { .. } => "choose another name, or leave what is there to those who made it",
             Self::BrokenContract { .. } => {
                 "write what the contract asks for, change it with `pleach contract plan`, or break the glass"
@@ -394,7 +411,11 @@ impl EngineError {
             Self::ContractOwned { .. } => {
                 "change the contract and see what that does with `pleach contract plan`, or break the glass"
             }
+            Self::Arriving { .. } => {
+                "complete the migration or import that fills it, or delete the bucket to give that up"
+            }
             Self::StoreOwned { instead, .. } => instead,
+            Self::ReservedKey { .. } => "choose a key that does not start with `_kv`",
             Self::DamagedRecord { .. } => {
                 "see all that is damaged with `pleach contract status`, keep a copy of the store, and restore a backup"
             }

@@ -3,7 +3,8 @@
 /// An engine in front of another changes a few calls and hands the rest on. In brackets is where the other one is
 /// (`[inner]` for `self.inner`), then the names of the calls. Its own future is handed on, so that nothing stands
 /// between. With `through METHOD`, it goes through `self.METHOD(future)` first, an async method that is generic
-/// over what the calls return.
+/// over what the calls return. With `after METHOD`, calls on a bucket ask `self.METHOD(bucket)` first: `None` hands the call
+/// on as it is, and a future is awaited before it and may refuse it.
 ///
 /// ```
 /// use pleach_engine::*;
@@ -27,6 +28,9 @@
 macro_rules! hand_on {
     ($inner:tt through $pass:ident: $($method:ident)+) => {
         $($crate::hand_on!(@$method $inner $pass);)+
+    };
+    ($inner:tt after $check:ident: $($method:ident)+) => {
+        $($crate::hand_on!(@$method $inner {$check});)+
     };
     ($inner:tt $($method:ident)+) => {
         $($crate::hand_on!(@$method $inner);)+
@@ -111,6 +115,31 @@ macro_rules! hand_on {
             Self: 'call,
         {
             $crate::hand_on!(@through self $($pass)?, self.$($inner)+.$method($($name),*))
+        }
+    };
+    // The same, after something that may refuse the call for its bucket.
+    (@write [$($inner:tt)+] {$check:ident}; $method:ident<$($lent:lifetime),*>(
+        $bucket:ident: $Bucket:ty $(, $name:ident: $Type:ty)* $(,)?
+    ) -> $Value:ty, $Error:ty) => {
+        fn $method<'engine, $($lent,)* 'call>(
+            &'engine self,
+            $bucket: $Bucket,
+            $($name: $Type),*
+        ) -> ::std::pin::Pin<::std::boxed::Box<
+            dyn ::std::future::Future<Output = ::std::result::Result<$Value, $Error>> + ::std::marker::Send + 'call,
+        >>
+        where
+            'engine: 'call,
+            $($lent: 'call,)*
+            Self: 'call,
+        {
+            match self.$check($bucket) {
+                ::std::option::Option::None => self.$($inner)+.$method($bucket $(, $name)*),
+                ::std::option::Option::Some(permission) => ::std::boxed::Box::pin(async move {
+                    permission.await?;
+                    self.$($inner)+.$method($bucket $(, $name)*).await
+                }),
+            }
         }
     };
     (@through $engine:ident, $call:expr) => { $call };

@@ -12,6 +12,11 @@ pub const KEY_BYTES_MAX: usize = 1024;
 /// Keys that start so are the stores' own.
 pub const RESERVED_PREFIX: &str = "_kv";
 
+/// What the keys of fences begin with. On engines that other processes write to as well, a fence refuses the commits of
+/// writers that judged by an older contract. Those engines read and check fences by their keys, and show them in no scan,
+/// count or watch.
+pub const FENCE_PREFIX: &str = "_kv.guard.";
+
 /// The name of an entry in a bucket: tokens of `[-/_=a-zA-Z0-9]` joined by `.`, 1 to 1024 bytes.
 ///
 /// Every engine stores it as it is, and the bytes of keys sort the same everywhere. Other strings go
@@ -60,6 +65,11 @@ impl Key {
     /// Whether it is one of the stores' own.
     pub fn is_reserved(&self) -> bool {
         self.0.starts_with(RESERVED_PREFIX)
+    }
+
+    /// Whether it starts with [`FENCE_PREFIX`].
+    pub fn is_fence(&self) -> bool {
+        self.0.starts_with(FENCE_PREFIX)
     }
 }
 

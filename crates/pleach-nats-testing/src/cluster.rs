@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use tempfile::TempDir;
 
 use crate::link::Link;
-use crate::server::{Node, Settings, free_port, until};
+use crate::port::Port;
+use crate::server::{Node, Settings, until};
 
 /// Servers that know each other and share JetStream.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub struct Cluster {
     nodes: Vec<Node>,
     /// The ways between them that can be cut, by who goes to whom.
     ways: BTreeMap<(usize, usize), Link>,
+    /// Where they listen for each other.
+    _routes: Vec<Port>,
     _directory: TempDir,
 }
 
@@ -32,7 +35,8 @@ impl Cluster {
 
     fn start_on(size: usize, settings: Settings<'_>, is_severable: bool) -> Self {
         let directory = TempDir::new().expect("a temporary directory can be made");
-        let routes: Vec<u16> = (0..size).map(|_| free_port()).collect();
+        let claimed: Vec<Port> = (0..size).map(|_| Port::claim()).collect();
+        let routes: Vec<u16> = claimed.iter().map(Port::number).collect();
         let address = |port: &u16| format!("nats://127.0.0.1:{port}");
         let pairs = (0..size).flat_map(|from| (0..size).map(move |to| (from, to)));
         let pairs = pairs.filter(|(from, to)| is_severable && from != to);
@@ -50,13 +54,13 @@ impl Cluster {
                 settings.more
             );
             let settings = Settings { more: &cluster, ..settings };
-            Node::start(directory.path(), &format!("node-{index}"), free_port(), settings)
+            Node::start(directory.path(), &format!("node-{index}"), Port::claim(), settings)
         };
         let nodes: Vec<Node> = routes.iter().enumerate().map(start).collect();
         nodes.iter().for_each(Node::wait);
         let led = || nodes.iter().all(|node| node.log().contains("metadata leader"));
         until(led, || format!("the servers do not agree on a leader:\n{}", nodes[0].log()));
-        Self { nodes, ways, _directory: directory }
+        Self { nodes, ways, _routes: claimed, _directory: directory }
     }
 
     /// How many servers there are.

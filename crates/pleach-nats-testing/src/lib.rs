@@ -10,6 +10,7 @@
 
 mod cluster;
 mod link;
+mod port;
 mod process;
 mod program;
 mod server;

@@ -1,22 +1,26 @@
 use std::fs;
 use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::port::Port;
 use crate::process::Process;
 use crate::program;
 
 /// How often a server is looked for until it answers.
-const LOOKS: u32 = 600;
+const LOOKS: u32 = 3600;
 
 /// The name of a server that is alone.
 const NAME: &str = "alone";
 
 /// How long between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long one look waits for an answer.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// What is special about a server, in the language of its configuration file.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +55,7 @@ impl Server {
     /// Starts one with something special about it.
     pub fn start_with(settings: Settings<'_>) -> Self {
         let directory = TempDir::new().expect("a temporary directory can be made");
-        let node = Node::start(directory.path(), NAME, free_port(), settings);
+        let node = Node::start(directory.path(), NAME, Port::claim(), settings);
         node.wait();
         Self { node, directory }
     }
@@ -121,7 +125,7 @@ fn copy(from: &Path, to: &Path) {
 /// One server, alone or of a cluster.
 #[derive(Debug)]
 pub(crate) struct Node {
-    port: u16,
+    port: Port,
     configuration: PathBuf,
     log: PathBuf,
     program: PathBuf,
@@ -129,14 +133,15 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn start(directory: &Path, name: &str, port: u16, settings: Settings<'_>) -> Self {
+    pub(crate) fn start(directory: &Path, name: &str, port: Port, settings: Settings<'_>) -> Self {
         let (configuration, log) =
             (directory.join(format!("{name}.conf")), directory.join(format!("{name}.log")));
         let store = directory.join(name);
         let jetstream =
             settings.jetstream.map(|inside| format!("jetstream {{ store_dir: {store:?}\n{inside} }}"));
         let text = format!(
-            "server_name: {name}\nlisten: \"127.0.0.1:{port}\"\n{}\n{}\n",
+            "server_name: {name}\nlisten: \"127.0.0.1:{}\"\n{}\n{}\n",
+            port.number(),
             jetstream.unwrap_or_default(),
             settings.more
         );
@@ -147,7 +152,7 @@ impl Node {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("nats://127.0.0.1:{}", self.port.number())
     }
 
     pub(crate) fn kill(&mut self) {
@@ -174,10 +179,11 @@ impl Node {
 
     /// Waits until it takes connections.
     pub(crate) fn wait(&self) {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port.number()));
         let greets = || {
             let mut greeting = [0; 4];
-            let mut stream = TcpStream::connect_timeout(&address, LOOK_EVERY).ok()?;
+            let mut stream = TcpStream::connect_timeout(&address, ANSWER_MAX).ok()?;
+            stream.set_read_timeout(Some(ANSWER_MAX)).ok()?;
             stream.read_exact(&mut greeting).ok()?;
             Some(greeting == *b"INFO")
         };
@@ -194,10 +200,4 @@ pub(crate) fn until(mut done: impl FnMut() -> bool, otherwise: impl Fn() -> Stri
         std::thread::sleep(LOOK_EVERY);
     }
     panic!("{}", otherwise());
-}
-
-/// A port that nobody listens on now.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
-    listener.local_addr().expect("it has an address").port()
 }

@@ -113,7 +113,11 @@ impl Bucket {
         }
     }
 
+    /// Whether a record is a value that has not expired. A fence never does.
     pub(crate) fn is_live(&self, entry: &Entry, now: Timestamp) -> bool {
+        if entry.key.is_fence() {
+            return entry.op.is_put();
+        }
         self.settings().config.is_live(entry, now)
     }
 

@@ -103,7 +103,7 @@ impl Shared {
         let last = feed.next() - 1;
         let mut loaded = Loaded::default();
         let take = |record: Record| {
-            if let Some(change) = record.into_change(&bucket.names) {
+            if let Some(change) = record.into_listed(&bucket.names) {
                 loaded.apply(change.entry);
             }
             loaded.check(self.options.cache_bytes_max)

@@ -195,6 +195,10 @@ pub(crate) fn describe(stream: &mut Map<String, Value>, config: &BucketConfig) {
     set("compression", compression.into());
     set("duplicate_window", nanos(default_window(config.ttl)).into());
     set("subject_delete_marker_ttl", nanos(markers).into());
+    // A bucket that another client made may lack it, and conditional writes with checks need it.
+    if stream.get("mirror").is_none_or(Value::is_null) {
+        stream.insert("allow_atomic".to_owned(), true.into());
+    }
     let text = serde_json::to_string(config).unwrap_or_default();
     let metadata = stream.entry("metadata").or_insert_with(|| json!({}));
     if let Value::Object(metadata) = metadata {

@@ -108,7 +108,7 @@ pub(crate) async fn connect(
         let servers = options.servers.join(", ");
         match error.kind() {
             ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-                EngineError::Refused { action: format!("let us in at {servers}"), reason: error.to_string() }
+                EngineError::Denied { action: format!("log in at {servers}"), reason: error.to_string() }
             }
             _ => EngineError::Unreachable { reason: format!("{servers}: {error}") },
         }

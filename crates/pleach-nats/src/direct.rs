@@ -102,7 +102,7 @@ impl Shared {
                 break;
             }
             offset += subjects.len();
-            let found = subjects.keys().filter_map(|subject| bucket.names.key(subject));
+            let found = subjects.keys().filter_map(|subject| bucket.names.listed_key(subject));
             for key in found.filter(|key| selection.contains(key)) {
                 kept.insert(key);
                 if kept.len() > KEYS_HELD_MAX {

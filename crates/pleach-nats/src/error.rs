@@ -81,7 +81,8 @@ impl ApiError {
             Self::Server { .. } if self.is_temporary() => {
                 EngineError::Unreachable { reason: self.to_string() }
             }
-            Self::Server { .. } | Self::Malformed(_) | Self::Denied(_) | Self::Unsendable(_) => {
+            Self::Denied(_) => EngineError::Denied { action: action.into(), reason: self.to_string() },
+            Self::Server { .. } | Self::Malformed(_) | Self::Unsendable(_) => {
                 EngineError::Refused { action: action.into(), reason: self.to_string() }
             }
         }

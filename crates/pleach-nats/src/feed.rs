@@ -169,6 +169,10 @@ impl Feed {
             state.changes.push_back(change);
         }
         state.next = next;
+        // Records that nobody is shown may end what has come. Only the rest of a batch is waited for.
+        if state.changes.back().is_none_or(|last| last.batch.is_last()) {
+            state.shown = state.shown.max(next);
+        }
         state.heard = self.clock.elapsed();
         while state.changes.len() > FEED_CHANGES_MAX || state.bytes > FEED_BYTES_MAX {
             state.drop_oldest();

@@ -90,7 +90,9 @@ impl Shared {
         let change = |stream: &mut Map<String, Value>| config::repeat(stream, &bucket.names);
         match self.change_stream(&bucket.name, &bucket.names, change).await {
             // Whoever may only read goes by the messages of writers.
-            Err(EngineError::Refused { .. }) => bucket.is_left_alone.store(true, Ordering::Release),
+            Err(EngineError::Refused { .. } | EngineError::Denied { .. }) => {
+                bucket.is_left_alone.store(true, Ordering::Release);
+            }
             changed => drop(changed?),
         }
         Ok(())
@@ -167,7 +169,7 @@ impl Follower {
                 feed.push(std::mem::take(&mut changes), next);
                 self.fill(shared, feed, sequence - 1).await?;
             }
-            changes.extend(record.into_change(&self.bucket.names));
+            changes.extend(record.into_listed(&self.bucket.names));
             next = sequence + 1;
         }
         // Whoever is told of a change reads it or a newer one, also from a server that is behind.
@@ -215,7 +217,7 @@ impl Follower {
                 feed.lose(up_to + 1);
                 return Ok(());
             }
-            let changes = records.into_iter().filter_map(|record| record.into_change(&self.bucket.names));
+            let changes = records.into_iter().filter_map(|record| record.into_listed(&self.bucket.names));
             let changes: Vec<Change> = changes.collect();
             self.bucket.see(next - 1);
             feed.push(changes, next);

@@ -11,6 +11,10 @@ const SUBJECT_PREFIX: &str = "$KV.";
 /// What the subjects begin with under which a stream of ours repeats what it has stored, for those who watch.
 const REPEATED_PREFIX: &str = "$PLEACH.CHANGES.";
 
+/// The key whose subject takes the messages that only carry a check. It is nobody's key: what is stored under it is never
+/// shown. See `docs/formats/nats.md`.
+const CHECK_KEY: &str = "_kv.check";
+
 /// Where a bucket lies on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
@@ -59,9 +63,28 @@ impl Names {
         format!("{}>", self.repeated)
     }
 
-    /// The key whose subject this is.
+    /// The key whose subject this is; none for messages that only carry a check.
     pub(crate) fn key(&self, subject: &str) -> Option<Key> {
-        Key::parse_reserved(subject.strip_prefix(&self.subjects)?).ok()
+        let key = subject.strip_prefix(&self.subjects)?;
+        if key == CHECK_KEY {
+            return None;
+        }
+        Key::parse_reserved(key).ok()
+    }
+
+    /// The same, of a key that scans, counts and watches show.
+    pub(crate) fn listed_key(&self, subject: &str) -> Option<Key> {
+        self.key(subject).filter(|key| !key.is_fence())
+    }
+
+    /// The subject of messages that only carry a check.
+    pub(crate) fn check_subject(&self) -> String {
+        [self.subjects.as_str(), CHECK_KEY].concat()
+    }
+
+    /// Whether nobody can write to a key.
+    pub(crate) fn is_taken(key: &Key) -> bool {
+        key.as_str() == CHECK_KEY
     }
 }
 

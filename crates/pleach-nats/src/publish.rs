@@ -34,14 +34,32 @@ pub(crate) struct Publication<'a> {
     pub(crate) bucket: &'a Bucket,
     pub(crate) settings: &'a Settings,
     pub(crate) operations: &'a [Operation],
-    /// The revision that the newest record of each key must have; none does not care.
+    /// The revision that the newest record of each operation's key must have; none does not care.
     pub(crate) guards: &'a [Option<u64>],
+    /// The subjects that are checked besides, each with the revision that its newest record must have.
+    pub(crate) checks: &'a [(String, u64)],
     /// Names this commit: no other has it.
     pub(crate) id: &'a str,
     pub(crate) time: Timestamp,
 }
 
-impl Publication<'_> {
+impl<'a> Publication<'a> {
+    /// How many messages only carry checks: those that no operation without an expectation of its own can carry. They
+    /// come before the operations, whose revisions stay contiguous.
+    pub(crate) fn carriers(&self) -> usize {
+        let free = self.guards.iter().filter(|guard| guard.is_none()).count();
+        self.checks.len().saturating_sub(free)
+    }
+
+    /// The check that an operation carries for its batch: only one without an expectation of its own can.
+    fn carried(&self, index: usize) -> Option<&'a (String, u64)> {
+        if self.guards.get(index)?.is_some() {
+            return None;
+        }
+        let free_before = self.guards.get(..index)?.iter().filter(|guard| guard.is_none()).count();
+        self.checks.get(self.carriers() + free_before)
+    }
+
     /// The name of one of its messages.
     pub(crate) fn name(&self, index: usize) -> String {
         // A batch is never as long as that.
@@ -70,7 +88,7 @@ impl Shared {
         match publication.operations {
             // What is sent now would wait for the connection, and arrive when nobody expects it any more.
             _ if !self.api.is_connected() => Err(ApiError::Away),
-            [single] => self.publish_one(publication, single).await,
+            [single] if publication.carriers() == 0 => self.publish_one(publication, single).await,
             _ => Box::pin(self.publish_batch(publication, attempt)).await,
         }
     }
@@ -148,20 +166,30 @@ impl Shared {
     async fn publish_batch(&self, publication: &Publication<'_>, attempt: u32) -> Result<u64, ApiError> {
         // It is never closed, so there is always a turn.
         let _turn = publication.bucket.batches.acquire().await;
-        let last = publication.operations.len() - 1;
+        let (carriers, last) = (publication.carriers(), publication.operations.len() - 1);
         let batch = format!("{}-{attempt}", publication.id);
-        for (index, operation) in publication.operations.iter().enumerate() {
-            let (mut headers, payload) = self.part(publication, index, operation);
+        let place = |headers: &mut HeaderMap, index: usize| {
             headers.insert(header::BATCH_ID, batch.as_str());
             headers.insert(header::BATCH_SEQUENCE, (index + 1).to_string());
+        };
+        // Nothing is committed before the last: what did not go out did not happen.
+        let unsent = |error: async_nats::PublishError| ApiError::Unsendable(error.to_string());
+        for (index, check) in publication.checks.iter().take(carriers).enumerate() {
+            let mut headers = carrier(publication, index, check);
+            place(&mut headers, index);
+            let subject = publication.bucket.names.check_subject();
+            let sent = self.api.client.publish_with_headers(subject, headers, Bytes::new()).await;
+            sent.map_err(unsent)?;
+        }
+        for (index, operation) in publication.operations.iter().enumerate() {
+            let (mut headers, payload) = self.part(publication, index, operation);
+            place(&mut headers, carriers + index);
             let subject = publication.bucket.names.subject(&operation.key);
             if index == last {
                 headers.insert(header::BATCH_COMMIT, "1");
                 return self.api.publish(subject, headers, payload).await;
             }
-            let sent = self.api.client.publish_with_headers(subject, headers, payload).await;
-            // Nothing is committed before the last: what did not go out did not happen.
-            sent.map_err(|error| ApiError::Unsendable(error.to_string()))?;
+            self.api.client.publish_with_headers(subject, headers, payload).await.map_err(unsent)?;
         }
         Err(ApiError::Unsendable("a batch has no operations".to_owned()))
     }
@@ -169,16 +197,41 @@ impl Shared {
     fn part(&self, publication: &Publication<'_>, index: usize, operation: &Operation) -> (HeaderMap, Bytes) {
         let (mut headers, payload) =
             record::message(operation, &publication.settings.config, publication.time);
+        // A fence outlives the values of its bucket.
+        if operation.key.is_fence() && publication.settings.takes_ttl {
+            headers.insert(header::TTL, record::NEVER);
+        }
         // A batch is recognised by its first message, which is judged before what others expect, and by its last, should the
         // first have been replaced: the server need not remember the rest.
-        let is_outer = index == 0 || index + 1 == publication.operations.len();
+        let is_first = index == 0 && publication.carriers() == 0;
+        let is_outer = is_first || index + 1 == publication.operations.len();
         let name = if is_outer { header::MESSAGE_ID } else { header::NAME };
         headers.insert(HeaderName::from_static(name), publication.name(index));
         if let Some(Some(guard)) = publication.guards.get(index) {
             headers.insert(HeaderName::from_static(header::EXPECTED), guard.to_string());
+        } else if let Some(check) = publication.carried(index) {
+            demand(&mut headers, check);
         }
         (headers, payload)
     }
+}
+
+/// The headers of a message that only carries a check. The first message of a batch is one that the server recognises when
+/// it comes again.
+fn carrier(publication: &Publication<'_>, index: usize, check: &(String, u64)) -> HeaderMap {
+    let settings = publication.settings;
+    let mut headers = record::carrier(&settings.config, settings.takes_ttl, index == 0);
+    let name = if index == 0 { header::MESSAGE_ID } else { header::NAME };
+    headers
+        .insert(HeaderName::from_static(name), record::carrier_name(publication.id, publication.time, index));
+    demand(&mut headers, check);
+    headers
+}
+
+/// Has the server check the newest record of a subject that the message does not write.
+fn demand(headers: &mut HeaderMap, (subject, guard): &(String, u64)) {
+    headers.insert(HeaderName::from_static(header::EXPECTED), guard.to_string());
+    headers.insert(HeaderName::from_static(header::EXPECTED_SUBJECT), subject.as_str());
 }
 
 fn is_conflict(error: u64) -> bool {

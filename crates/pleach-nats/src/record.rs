@@ -23,6 +23,8 @@ pub(crate) mod header {
     /// The name of a message that the server need not recognise, since it comes with one that it does.
     pub(crate) const NAME: &str = "Pleach-Name";
     pub(crate) const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
+    /// The subject that [`EXPECTED`] is about, if not the message's own.
+    pub(crate) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
     pub(crate) const BATCH_ID: &str = "Nats-Batch-Id";
     pub(crate) const BATCH_SEQUENCE: &str = "Nats-Batch-Sequence";
     pub(crate) const BATCH_COMMIT: &str = "Nats-Batch-Commit";
@@ -41,6 +43,9 @@ pub(crate) mod header {
     pub(crate) const QUOTED: &str = "Pleach-Quoted-";
 }
 
+/// What [`header::TTL`] says of a message that outlives the stream's `max_age`.
+pub(crate) const NEVER: &str = "never";
+
 /// What [`header::DID`] says of a delete.
 const DID_DELETE: &str = "delete";
 
@@ -52,6 +57,23 @@ const NAME_PREFIX: &str = "pleach.";
 pub(crate) fn name(commit: &str, time: Timestamp, part: BatchPart) -> String {
     let BatchPart { index, size } = part;
     format!("{NAME_PREFIX}{commit}.{}.{index}/{size}", time.as_micros())
+}
+
+/// The name of a message that only carries a check: it has no place among the records of its batch.
+pub(crate) fn carrier_name(commit: &str, time: Timestamp, index: usize) -> String {
+    format!("{NAME_PREFIX}{commit}.{}.check{index}", time.as_micros())
+}
+
+/// The headers of a message that only carries a check. To other clients it is the marker of a purged key. The first of a
+/// batch replaces those of earlier batches; the server takes a rollup only there.
+pub(crate) fn carrier(config: &BucketConfig, takes_ttl: bool, is_first: bool) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::OPERATION, "PURGE");
+    if is_first {
+        headers.insert(header::ROLLUP, "sub");
+        config.marker_ttl.into_iter().filter(|_| takes_ttl).for_each(|ttl| set_ttl(&mut headers, ttl));
+    }
+    headers
 }
 
 /// What a name says of its commit; none if another client has given it.
@@ -235,6 +257,11 @@ impl Record {
     /// The name that its writer gave to it.
     pub(crate) fn name(&self) -> Option<&str> {
         self.said.name.as_deref()
+    }
+
+    /// [`Record::into_change`], of a key that scans, counts and watches show.
+    pub(crate) fn into_listed(self, names: &Names) -> Option<Change> {
+        self.into_change(names).filter(|change| !change.entry.key.is_fence())
     }
 
     /// What it means, with the expiry that is its own; none if its subject is that of no key.

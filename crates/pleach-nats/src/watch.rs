@@ -113,7 +113,7 @@ impl Watch {
         let mut found: BTreeMap<Key, VecDeque<Entry>> = BTreeMap::new();
         let (mut taken, bytes_max) = (0, self.shared.options.cache_bytes_max);
         let take = |record: Record| {
-            let change = record.into_change(names);
+            let change = record.into_listed(names);
             if let Some(change) = change.filter(|change| self.query.matches(&change.entry.key)) {
                 taken += bytes(&change.entry);
                 taken -= add(&mut found, change.entry, keep);
@@ -186,7 +186,7 @@ impl Watch {
     async fn read_stored(&mut self, from: u64, up_to: u64) -> Result<(), EngineError> {
         let (records, next) = self.shared.read_some(&self.bucket, from, up_to).await?;
         self.stored = next.map(|next| (next, up_to));
-        let changes = records.into_iter().filter_map(|record| record.into_change(&self.bucket.names));
+        let changes = records.into_iter().filter_map(|record| record.into_listed(&self.bucket.names));
         self.deliver(changes.collect());
         Ok(())
     }

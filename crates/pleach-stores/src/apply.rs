@@ -47,10 +47,13 @@ impl Contracts {
         if let Some(finished) = self.finished(plan).await? {
             return Ok(finished);
         }
+        if let Some(authority) = self.already_in_force(plan).await? {
+            return Ok(Applied { was_in_force: true, ..applied(authority) });
+        }
         let record = self.checked(plan, options).await?;
         let authority = self.base(plan).await?;
         if let Some(authority) = authority.as_ref().filter(|authority| is_in_force(plan, &authority.value)) {
-            return Ok(applied(authority.value.clone()));
+            return Ok(Applied { was_in_force: true, ..applied(authority.value.clone()) });
         }
         let until = self.shared.clock.now().saturating_add(CLAIM_LIFETIME);
         let over = authority.as_ref().and_then(|kept| kept.value.status.failed()).map(str::to_owned);
@@ -92,6 +95,20 @@ impl Contracts {
             return Ok(None);
         }
         self.bring_to_its_end(plan).await.map(Some)
+    }
+
+    /// The authority, if this very plan was accepted last and came to its end: whoever was killed before the answer
+    /// came, and applies it again, has nothing left to do.
+    async fn already_in_force(&self, plan: &Plan) -> Result<Option<Authority>, AuthorityError> {
+        let system = &self.shared.system;
+        let Some(authority) = system.authority(&plan.lineage).await? else { return Ok(None) };
+        let authority = authority.value;
+        if authority.status != Materialised::Current || authority.version != plan.base.version + 1 {
+            return Ok(None);
+        }
+        let decisions = system.decisions(&plan.lineage).await?;
+        let is_ours = decisions.last().is_some_and(|decision| decision.plan == plan.id);
+        Ok(is_ours.then_some(authority))
     }
 
     /// The contract of a plan, if it was made for this store and nobody has changed it. It may come from a file that
@@ -168,10 +185,15 @@ impl Contracts {
         claimed: &[Claimed],
         options: &ApplyOptions,
     ) -> Result<(), CommitError> {
-        let batch = self.acceptance(record, authority, claimed, options).map_err(|error| match error {
+        let of_engine = |error| match error {
             AuthorityError::Engine(error) => error,
             other => EngineError::Bug { what: other.to_string() },
-        })?;
+        };
+        let in_force = match authority {
+            Some(kept) => self.digest_in_force(&kept.value).await.map_err(of_engine)?,
+            None => None,
+        };
+        let batch = self.acceptance(record, authority, in_force, claimed, options).map_err(of_engine)?;
         self.shared.system.commit(batch).await
     }
 
@@ -179,6 +201,7 @@ impl Contracts {
         &self,
         record: &Kept<PlanRecord>,
         authority: Option<&Kept<Authority>>,
+        in_force: Option<String>,
         claimed: &[Claimed],
         options: &ApplyOptions,
     ) -> Result<Batch, AuthorityError> {
@@ -190,6 +213,7 @@ impl Contracts {
             version: plan.base.version + 1,
             digest: plan.target.clone(),
             status: Materialised::Pending { plan: plan.id.clone(), done: 0 },
+            in_force,
             bindings: authority.map(|kept| kept.value.bindings.clone()).unwrap_or_default(),
         };
         let decision = Decision {

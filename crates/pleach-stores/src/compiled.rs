@@ -5,6 +5,7 @@ use std::time::Duration;
 use pleach_contract::key::{self, Grammar};
 use pleach_contract::{
     CompiledSchema, Contract, Digest, KvResource, Problems, Refused, SchemaReference, Validators,
+    parse_json_strict,
 };
 use pleach_engine::{Expiry, Key, Timestamp};
 use serde_json::Value;
@@ -73,6 +74,8 @@ pub enum Misfit {
 pub struct CompiledResource {
     alias: String,
     digest: Digest,
+    /// The digest of its contract by the rules of earlier versions.
+    digest_as_written: Digest,
     keyspaces: Vec<CompiledKeyspace>,
     /// The keys of indexes, relationships and counters, by the member's name.
     kept: Vec<(String, Grammar)>,
@@ -126,7 +129,13 @@ impl CompiledResource {
                 ttl: None,
             });
         }
-        Ok(Some(Self { alias: alias.to_owned(), digest: contract.digest(), keyspaces, kept: kept(resource) }))
+        Ok(Some(Self {
+            alias: alias.to_owned(),
+            digest: contract.digest(),
+            digest_as_written: contract.digest_as_written(),
+            keyspaces,
+            kept: kept(resource),
+        }))
     }
 
     /// Compiles a state store as if it were a resource without keyspaces, for whoever looks at what is stored.
@@ -144,8 +153,13 @@ impl CompiledResource {
             schemas: versions(&schemas, (&store.state_version, &store.schema), &store.accepted_versions),
             ttl: None,
         };
-        let (alias, digest) = (name.to_owned(), contract.digest());
-        Ok(Some(Self { alias, digest, keyspaces: vec![entries], kept: Vec::new() }))
+        Ok(Some(Self {
+            alias: name.to_owned(),
+            digest: contract.digest(),
+            digest_as_written: contract.digest_as_written(),
+            keyspaces: vec![entries],
+            kept: Vec::new(),
+        }))
     }
 
     /// Its alias in the contract.
@@ -156,6 +170,11 @@ impl CompiledResource {
     /// The digest of its contract.
     pub fn digest(&self) -> &Digest {
         &self.digest
+    }
+
+    /// Whether a digest is that of its contract, by the rules of today or by those of earlier versions.
+    pub fn is_of_contract(&self, digest: &str) -> bool {
+        self.digest.as_str() == digest || self.digest_as_written.as_str() == digest
     }
 
     /// Its keyspaces; one without a name if it declares none.
@@ -229,8 +248,8 @@ impl CompiledKeyspace {
     /// Why it does not belong here.
     pub fn check(&self, version: &str, value: &[u8]) -> Result<Value, Misfit> {
         let schema = self.schema(version)?;
-        let value: Value =
-            serde_json::from_slice(value).map_err(|error| Misfit::NotJson { reason: error.to_string() })?;
+        let value =
+            parse_json_strict(value).map_err(|error| Misfit::NotJson { reason: error.to_string() })?;
         schema.validate(&value).map_err(Misfit::Value)?;
         Ok(value)
     }

@@ -12,8 +12,9 @@ use crate::guarded::Guarded;
 use crate::guards::Shared;
 use crate::plan::{Plan, PlanRecord, PlanStatus};
 use crate::planner::PlanOptions;
-use crate::record::{Authority, Damage, Decision, GlassAct, Owner};
+use crate::record::{Authority, Damage, Decision, GlassAct, Materialised, Owner};
 use crate::system::{Kept, parsed};
+use crate::verify::Verified;
 
 /// How often a plan with its guard on is made again, because someone wrote what stands against it meanwhile.
 const GUARDED_PLANS_MAX: usize = 3;
@@ -69,6 +70,8 @@ pub struct Applied {
     pub digest: String,
     /// The bucket of every alias.
     pub bindings: BTreeMap<String, Binding>,
+    /// Whether it was in force already, so that nothing was left to do.
+    pub was_in_force: bool,
 }
 
 /// How a lineage is doing.
@@ -76,6 +79,13 @@ pub struct Applied {
 pub struct LineageStatus {
     /// What it shall be, and whether it is.
     pub authority: Authority,
+    /// The digest of the contract in force; none before the first. While an apply is unfinished, it is not the
+    /// accepted one.
+    pub in_force: Option<String>,
+    /// What the last [verification](Contracts::verify) found; none if there was none.
+    pub verified: Option<Verified>,
+    /// How often the guards of its buckets were passed since: what was written then may break the contract.
+    pub overrides_since: u64,
     /// Its buckets, those that were set aside included.
     pub buckets: BTreeMap<String, Owner>,
     /// Its plans that can be applied, the newest last.
@@ -128,6 +138,7 @@ impl Contracts {
     }
 
     /// Does what was planned: accepts the contract, makes its buckets what it asks for, and puts it in force.
+    /// Applied again, it goes on where it was interrupted; once the contract is in force, it says so and does nothing.
     ///
     /// # Errors
     /// If the plan is another store's, edited, over or dangerous and not acknowledged, its base has moved, or values that
@@ -185,6 +196,28 @@ impl Contracts {
                 {
                     found.push(record.plan);
                 }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The plans whose contracts are in force now and whose ids begin like this: to apply one again does nothing.
+    ///
+    /// # Errors
+    /// A damaged record, or what the engine could not do.
+    pub async fn applied_plans(&self, beginning: &str) -> Result<Vec<Plan>, AuthorityError> {
+        let system = &self.shared.system;
+        let mut found = Vec::new();
+        for authority in system.authorities().await? {
+            let decisions = match authority.status {
+                Materialised::Current => system.decisions(&authority.lineage).await?,
+                Materialised::Pending { .. } | Materialised::Failed { .. } => continue,
+            };
+            let last = decisions.last().filter(|decision| decision.plan.starts_with(beginning));
+            if let Some(decision) = last
+                && let Some(kept) = system.plan(&authority.lineage, &decision.plan).await?
+            {
+                found.push(kept.value.plan);
             }
         }
         Ok(found)
@@ -293,7 +326,16 @@ impl Contracts {
     /// A damaged record, or what the engine could not do.
     pub async fn sweep(&self) -> Result<Vec<BucketName>, AuthorityError> {
         let _one_at_a_time = self.shared.acts.lock().await;
-        self.sweep_buckets().await
+        self.sweep_buckets(None).await
+    }
+
+    /// [`Contracts::sweep`] for the buckets of one lineage only.
+    ///
+    /// # Errors
+    /// Those of [`Contracts::sweep`].
+    pub async fn sweep_lineage(&self, lineage: &ContractId) -> Result<Vec<BucketName>, AuthorityError> {
+        let _one_at_a_time = self.shared.acts.lock().await;
+        self.sweep_buckets(Some(lineage.as_str())).await
     }
 
     async fn status_of(&self, authority: Authority) -> Result<LineageStatus, AuthorityError> {
@@ -311,13 +353,15 @@ impl Contracts {
         let is_claimed =
             |owner: &Owner| owner.claim.as_ref().is_some_and(|claim| !claim.ahead && !claim.is_accepted());
         let is_unfinished = authority.status.unfinished().is_some() || buckets.values().any(is_claimed);
-        Ok(LineageStatus { authority, buckets, plans, is_unfinished })
+        let in_force = self.digest_in_force(&authority).await?;
+        let (verified, overrides_since) = self.verified(&authority.lineage).await?;
+        Ok(LineageStatus { authority, in_force, verified, overrides_since, buckets, plans, is_unfinished })
     }
 }
 
 pub(crate) fn applied(authority: Authority) -> Applied {
     let Authority { lineage, version, digest, bindings, .. } = authority;
-    Applied { lineage, version, digest, bindings }
+    Applied { lineage, version, digest, bindings, was_in_force: false }
 }
 
 impl From<&Plan> for PlanSummary {

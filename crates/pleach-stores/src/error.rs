@@ -3,6 +3,7 @@ use pleach_engine::{BucketName, CommitError, EngineError, ErrorKind, InvalidName
 
 use crate::evidence::Sample;
 use crate::record::Damage;
+use crate::transfer::TransferError;
 
 /// What stands between a store and a contract.
 #[derive(Debug, thiserror::Error)]
@@ -153,6 +154,19 @@ pub enum AuthorityError {
         /// The digest.
         digest: String,
     },
+    /// A contract that was accepted and is not in force: its apply is under way, was interrupted or has failed.
+    #[error(
+        "{lineage} with the digest {digest} is accepted, but not in force: {}",
+        in_force.as_ref().map_or_else(|| "no contract is".to_owned(), |digest| format!("{digest} is"))
+    )]
+    NotInForce {
+        /// The lineage.
+        lineage: String,
+        /// The digest of the contract that was asked for.
+        digest: String,
+        /// The digest of the contract in force; none before the first.
+        in_force: Option<String>,
+    },
     /// A contract that was accepted once, and what it writes is accepted no more.
     #[error("what this version of {lineage} writes to `{alias}` is no longer accepted")]
     Outdated {
@@ -198,6 +212,9 @@ pub enum AuthorityError {
         /// What it is.
         what: &'static str,
     },
+    /// Contracts that cannot move to another store, or not yet.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// What the engine could not do.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -228,7 +245,8 @@ impl AuthorityError {
             | Self::Missing { .. } => ErrorKind::Invalid,
             Self::Incapable { .. } => ErrorKind::Unsupported,
             Self::Unfinished { source, .. } => source.kind(),
-            Self::Cancelled => ErrorKind::Unavailable,
+            Self::Cancelled | Self::NotInForce { .. } => ErrorKind::Unavailable,
+            Self::Transfer(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
@@ -252,8 +270,12 @@ impl AuthorityError {
             Self::NotAdopted { .. } => "name a bucket that is there and belongs to nobody",
             Self::Name { .. } => "name a shorter service of a-z, 0-9 and _",
             Self::OtherService { .. } => "leave the service out: its buckets keep their names",
-            Self::UnknownLineage { .. } => "plan and apply a contract of it first",
-            Self::NotAccepted { .. } => "plan and apply the contract that the program was built with",
+            Self::UnknownLineage { .. } | Self::NotAccepted { .. } => {
+                "see what the contract of the program changes with `pleach contract plan FILE`, then `apply` the plan"
+            }
+            Self::NotInForce { .. } => {
+                "apply its plan again, which goes on where it was, or wait for who applies it"
+            }
             Self::Outdated { .. } => "build the program with the contract that is in force",
             Self::Schemas { .. } => "read the contract from its document, which says what is wrong and where",
             Self::NotSetAside { .. } => "see its status for the buckets that can be restored",
@@ -262,6 +284,7 @@ impl AuthorityError {
             }
             Self::Cancelled => "start it again when it suits you",
             Self::Missing { .. } => "say it: it is kept in the history of the contract",
+            Self::Transfer(error) => error.help(),
             Self::Engine(error) => error.help(),
         }
     }

@@ -36,7 +36,6 @@ impl Glass {
         act: &str,
         keys: &[&Key],
     ) -> Result<(), EngineError> {
-        let time = shared.clock.now();
         let act = GlassAct {
             who: self.who.clone(),
             why: self.why.clone(),
@@ -44,22 +43,25 @@ impl Glass {
             act: act.to_owned(),
             keys: keys.iter().take(GLASS_KEYS_MAX).map(|key| key.to_string()).collect(),
             count: keys.len(),
-            time,
+            time: shared.clock.now(),
         };
-        for number in 0..ACTS_OF_A_MOMENT_MAX {
-            let parts = ["glass", &format!("{:018}", time.as_micros()), &format!("{number:03}")];
-            let key = system_key(&parts).map_err(|error| EngineError::Bug { what: error.to_string() })?;
-            let put = shared.system.put(key, &act, Expectation::Absent);
-            match shared.system.commit(put.into()).await {
-                Ok(()) => return Ok(()),
-                Err(CommitError::Conflict(_)) => {}
-                // Nothing of this store was ever recorded.
-                Err(CommitError::Engine(EngineError::BucketNotFound { .. })) => {
-                    shared.system.create().await?
-                }
-                Err(CommitError::Engine(error)) => return Err(error),
-            }
-        }
-        Err(EngineError::Overloaded)
+        keep(shared, &act).await
     }
+}
+
+/// Writes the record of an act, under a key that no other act has.
+pub(crate) async fn keep(shared: &Shared, act: &GlassAct) -> Result<(), EngineError> {
+    for number in 0..ACTS_OF_A_MOMENT_MAX {
+        let parts = ["glass", &format!("{:018}", act.time.as_micros()), &format!("{number:03}")];
+        let key = system_key(&parts).map_err(|error| EngineError::Bug { what: error.to_string() })?;
+        let put = shared.system.put(key, act, Expectation::Absent);
+        match shared.system.commit(put.into()).await {
+            Ok(()) => return Ok(()),
+            Err(CommitError::Conflict(_)) => {}
+            // Nothing of this store was ever recorded.
+            Err(CommitError::Engine(EngineError::BucketNotFound { .. })) => shared.system.create().await?,
+            Err(CommitError::Engine(error)) => return Err(error),
+        }
+    }
+    Err(EngineError::Overloaded)
 }

@@ -22,6 +22,8 @@ pub(crate) enum Rule {
     Checked { in_force: Option<Arc<CompiledResource>>, claims: Vec<Upcoming>, unstamped: Option<Unstamped> },
     /// Nothing: it was set aside.
     SetAside,
+    /// Copies from another store, as they are, and nothing else.
+    Arriving,
     /// Nothing, since nobody can say what: a record about it is damaged.
     Damaged { key: Key, revision: Revision, what: String },
 }
@@ -58,8 +60,13 @@ impl Guard {
     pub(crate) fn stands(&self, now: Timestamp) -> bool {
         match &self.rule {
             Rule::Checked { in_force: None, claims, .. } => claims.iter().any(|claim| claim.holds(now)),
-            Rule::Checked { .. } | Rule::SetAside | Rule::Damaged { .. } => true,
+            Rule::Checked { .. } | Rule::SetAside | Rule::Arriving | Rule::Damaged { .. } => true,
         }
+    }
+
+    /// Whether the bucket is being copied from another store.
+    pub(crate) fn is_arriving(&self) -> bool {
+        matches!(self.rule, Rule::Arriving)
     }
 
     /// Refuses to do `action` to the bucket by hand.
@@ -71,6 +78,7 @@ impl Guard {
                 revision: *revision,
                 what: what.clone(),
             },
+            Rule::Arriving => EngineError::Arriving { bucket: self.bucket.clone(), action },
             Rule::Checked { .. } | Rule::SetAside => EngineError::ContractOwned {
                 bucket: self.bucket.clone(),
                 owner: self.lineage.clone(),
@@ -83,7 +91,7 @@ impl Guard {
     /// digest is not checked by it again.
     pub(crate) fn check(
         &self,
-        batch: Batch,
+        mut batch: Batch,
         now: Timestamp,
         checked: Option<&Digest>,
     ) -> Result<Batch, EngineError> {
@@ -95,8 +103,8 @@ impl Guard {
         if in_force.is_none() && claims.is_empty() {
             return Ok(batch);
         }
-        let mut operations = batch.into_operations();
-        for operation in &mut operations {
+        // What has a reserved key is no value of the contract: see `Keeper` for who writes it.
+        for operation in batch.operations_mut().iter_mut().filter(|operation| !operation.key.is_reserved()) {
             if let Some(resource) = in_force {
                 self.enforce(resource, operation, now)?;
             }
@@ -104,14 +112,13 @@ impl Guard {
                 self.inspect(resource, operation, unstamped.as_ref())?;
             }
         }
-        Ok(operations.into_iter().collect())
+        Ok(batch)
     }
 
     /// Stamps what has no version yet, checking nothing: for writes past the guard, so that readers know what they find.
-    pub(crate) fn stamp(&self, batch: Batch, now: Timestamp) -> Batch {
+    pub(crate) fn stamp(&self, mut batch: Batch, now: Timestamp) -> Batch {
         let Some(resource) = self.demands(now).in_force else { return batch };
-        let mut operations = batch.into_operations();
-        for operation in &mut operations {
+        for operation in batch.operations_mut().iter_mut().filter(|operation| !operation.key.is_reserved()) {
             let is_put = matches!(operation.action, Action::Put { .. });
             if let Ok(keyspace) = resource.keyspace_of(&operation.key)
                 && is_put
@@ -120,7 +127,7 @@ impl Guard {
                 let _ = stamped(resource, keyspace, operation);
             }
         }
-        operations.into_iter().collect()
+        batch
     }
 
     /// What writes have to keep now. In a bucket in which nothing is in force yet, the contract that was accepted for it

@@ -1,22 +1,26 @@
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use pleach_contract::{Contract, Problems, Validators};
-use pleach_engine::{BucketName, Clock, Engine, EngineError, Entry, ErrorKind, Key, Revision};
+use pleach_engine::{
+    BucketName, Capabilities, Check, Clock, Engine, EngineError, Entry, ErrorKind, Key, Revision,
+};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex, oneshot};
 
 use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
+use crate::fence::{Fence, LANES, Scope};
 use crate::guard::{Guard, Rule, Upcoming};
 use crate::record::{Claim, Owner, OwnerState};
-use crate::system::{System, parsed};
+use crate::state_rule::StateRules;
+use crate::system::{OWNER_PREFIX, System, parsed};
 
 /// On engines that others write to as well, what is known about guards is looked up again before a write when it is
-/// older than this.
+/// older than this. What keeps writers of an older contract out is not this age but the fence of the bucket.
 pub const GUARD_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// What all handles on one guarded engine share.
@@ -27,8 +31,12 @@ pub(crate) struct Shared {
     /// One act of the authority at a time, as far as this process is concerned.
     pub(crate) acts: Mutex<()>,
     pub(crate) inner: Arc<dyn Engine>,
+    /// Those of the engine; where commits carry a check of a fence, that takes a place in every batch.
+    pub(crate) capabilities: Capabilities,
     /// None until someone writes.
     slot: RwLock<Option<Slot>>,
+    /// Counts commits, so that they take turns with the keys of fences.
+    turns: AtomicUsize,
     /// Held by whoever changes the slot: guards that are no longer in it, as long as someone may still write by them.
     retired: Mutex<Vec<Unused>>,
 }
@@ -46,23 +54,48 @@ struct Slot {
 /// them can wait for all writes that were judged by the old ones.
 pub(crate) struct Guards {
     pub(crate) by_bucket: HashMap<BucketName, Arc<Guard>>,
+    /// What the sessions of users and devices may write.
+    pub(crate) state: StateRules,
     /// The newest record of the system bucket that is in them.
     revision: Option<Revision>,
+    /// The fences of buckets, each read before it was seen that these guards are current.
+    fences: RwLock<HashMap<BucketName, Fence>>,
     /// When they were last known to be current, by the clock's elapsed time in milliseconds.
     seen: AtomicU64,
     /// Dropped with the last user.
     _used: oneshot::Sender<()>,
 }
 
+/// What a commit carries of its bucket's fence.
+pub(crate) enum Fencing {
+    /// Nothing.
+    Free,
+    /// A check of one of its keys.
+    Check(Check),
+}
+
+impl Guards {
+    /// Forgets the fence of a bucket, which has been raised.
+    pub(crate) fn forget_fence(&self, bucket: &BucketName) {
+        self.fences.write().unwrap_or_else(PoisonError::into_inner).remove(bucket);
+    }
+}
+
 impl Shared {
     pub(crate) fn new(inner: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
+        let mut capabilities = inner.capabilities().clone();
+        if !capabilities.sole_writer {
+            capabilities.batch_operations_max = capabilities.batch_operations_max.saturating_sub(1).max(1);
+        }
         Self {
+            capabilities,
             system: System::new(Arc::clone(&inner)),
             clock,
             validators: Validators::default(),
             acts: Mutex::new(()),
             inner,
             slot: RwLock::new(None),
+            turns: AtomicUsize::new(first_turn()),
             retired: Mutex::default(),
         }
     }
@@ -88,6 +121,52 @@ impl Shared {
             return Ok(guards);
         }
         self.load(Vec::new(), &mut retired).await
+    }
+
+    /// The guards as they are now, however young those that are known.
+    pub(crate) async fn looked_up(&self) -> Result<Arc<Guards>, EngineError> {
+        if self.inner.capabilities().sole_writer {
+            return self.guards().await;
+        }
+        let mut retired = self.retired.lock().await;
+        let revision = self.system.revision().await?;
+        if let Some(guards) = self.known().filter(|guards| guards.revision == revision) {
+            guards.seen.store(self.milliseconds(), Ordering::Relaxed);
+            return Ok(guards);
+        }
+        self.load(Vec::new(), &mut retired).await
+    }
+
+    /// Whether commits to buckets carry a check of their fences: where others write too, once there are contracts.
+    pub(crate) fn is_fenced(&self, guards: &Guards) -> bool {
+        guards.revision.is_some() && !self.inner.capabilities().sole_writer
+    }
+
+    /// The check of a bucket's fence under which `guards` judge what is written to it; none if they are no longer
+    /// current. A bucket that is not there needs none.
+    pub(crate) async fn fence(
+        &self,
+        guards: &Guards,
+        bucket: &BucketName,
+    ) -> Result<Option<Fencing>, EngineError> {
+        let known = guards.fences.read().unwrap_or_else(PoisonError::into_inner).get(bucket).copied();
+        let fence = match known {
+            Some(fence) => fence,
+            None => {
+                let Some(fence) = Fence::read(&*self.inner, bucket, Scope::Bucket).await? else {
+                    return Ok(Some(Fencing::Free));
+                };
+                // In this order: a fence that was raised after this look refuses what these guards let pass.
+                if self.system.revision().await? != guards.revision {
+                    return Ok(None);
+                }
+                let mut fences = guards.fences.write().unwrap_or_else(PoisonError::into_inner);
+                fences.insert(bucket.clone(), fence);
+                fence
+            }
+        };
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Fencing::Check(fence.check(Scope::Bucket, turn)?)))
     }
 
     /// Forgets the guards, so that whoever writes next reads them anew: after an act that changed them and did not come to
@@ -146,10 +225,11 @@ impl Shared {
         retired: &mut Vec<Unused>,
     ) -> Result<Arc<Guards>, EngineError> {
         let revision = self.system.revision().await?;
-        let mut by_bucket = HashMap::new();
+        let (mut by_bucket, mut state) = (HashMap::new(), StateRules::default());
         if revision.is_some() {
-            for entry in self.system.entries("bucket.").await? {
-                let name = entry.key.as_str().strip_prefix("bucket.").unwrap_or_default();
+            state = self.state_rules().await?;
+            for entry in self.system.entries(OWNER_PREFIX).await? {
+                let name = entry.key.as_str().strip_prefix(OWNER_PREFIX).unwrap_or_default();
                 if let Ok(bucket) = BucketName::parse(name) {
                     let guard = self.guard_of(&bucket, &entry).await?;
                     by_bucket.insert(bucket, Arc::new(guard));
@@ -159,7 +239,8 @@ impl Shared {
         by_bucket.extend(ahead.into_iter().map(|(bucket, guard)| (bucket, Arc::new(guard))));
         let (used, unused) = oneshot::channel();
         let seen = AtomicU64::new(self.milliseconds());
-        let guards = Arc::new(Guards { by_bucket, revision, seen, _used: used });
+        let fences = RwLock::default();
+        let guards = Arc::new(Guards { by_bucket, state, revision, fences, seen, _used: used });
         let slot = Slot { guards: Arc::clone(&guards), unused };
         self.exchange(Some(slot), retired);
         Ok(guards)
@@ -180,6 +261,9 @@ impl Shared {
     async fn rule_of(&self, owner: &Owner, claimed: Option<&Contract>) -> Result<Rule, AuthorityError> {
         if matches!(owner.state, OwnerState::SetAside { .. } | OwnerState::Going) {
             return Ok(Rule::SetAside);
+        }
+        if owner.state == OwnerState::Arriving {
+            return Ok(Rule::Arriving);
         }
         let in_force = match &owner.digest {
             Some(digest) => self.in_force(&owner.lineage, digest, &owner.alias).await?,
@@ -260,6 +344,12 @@ impl Shared {
     fn milliseconds(&self) -> u64 {
         u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// Somewhere among the keys of fences, so that processes do not all begin with the same one.
+fn first_turn() -> usize {
+    let random = getrandom::u32().unwrap_or_default();
+    random as usize % LANES
 }
 
 impl fmt::Debug for Shared {

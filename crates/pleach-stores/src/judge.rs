@@ -1,7 +1,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use pleach_contract::StoreKind;
+use pleach_contract::{StoreKind, parse_json_strict};
 use pleach_engine::{Entry, Key};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ impl<'e> StoredRecord<'e> {
 
     /// Its value, or why it is no JSON.
     pub fn value(&self) -> Result<&Value, &str> {
-        let parse = || serde_json::from_slice(&self.entry.value).map_err(|error| error.to_string());
+        let parse = || parse_json_strict(&self.entry.value).map_err(|error| error.to_string());
         self.value.get_or_init(parse).as_ref().map_err(String::as_str)
     }
 

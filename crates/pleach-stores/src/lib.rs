@@ -24,26 +24,33 @@ mod drift;
 mod envelope;
 mod error;
 mod evidence;
+mod fence;
+mod fenced;
 mod glass;
 mod guard;
 mod guarded;
 mod guards;
 mod judge;
+mod keeper;
 mod kv;
 mod look_again;
 mod naming;
 mod place;
 mod plan;
 mod planner;
+mod read_back;
 mod reconcile;
 mod record;
 mod service;
 mod shortfalls;
 pub mod state;
+mod state_rule;
 mod stored_state;
 mod survey;
 mod surveyed_entry;
 mod system;
+mod transfer;
+mod verify;
 
 pub use apply::ApplyOptions;
 pub use binding::{Binding, Unstamped};
@@ -56,6 +63,7 @@ pub use glass::GLASS_KEYS_MAX;
 pub use guarded::Guarded;
 pub use guards::GUARD_AGE_MAX;
 pub use judge::{Judge, Ruling, StoredRecord};
+pub use keeper::Keeper;
 pub use kv::{
     BoxError, InvalidKey, InvalidRetainCursor, KeyOf, Keyspace, KvBatch, KvError, KvEvent, KvStore, KvWatch,
     KvWatchOptions, KvWriteError, Mark, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,
@@ -69,6 +77,8 @@ pub use reconcile::GRACE;
 pub use record::{Authority, Claim, Damage, Decision, GlassAct, Materialised, Owner, OwnerState};
 pub use service::{BindOptions, Service};
 pub use survey::{OnProgress, ScanProgress};
+pub use transfer::{Arrival, ContractRecords, Extent, LineageRecords, TransferError, TransferLine};
+pub use verify::{BREACH_SAMPLES_MAX, Breach, Verification, Verified};
 
 // What the signatures above are made of, so that the code that is made of a contract needs no other crate.
 pub use pleach_contract::key;

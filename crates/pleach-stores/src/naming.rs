@@ -39,6 +39,11 @@ pub(crate) fn is_reserved(bucket: &BucketName) -> bool {
     [SYSTEM_BUCKET, STATE_BUCKET, STATE_LOG_BUCKET].contains(&bucket.as_str())
 }
 
+/// Whether a bucket holds what users and devices have stored, or the record of who looked at that.
+pub(crate) fn holds_state(bucket: &BucketName) -> bool {
+    [STATE_BUCKET, STATE_LOG_BUCKET].contains(&bucket.as_str())
+}
+
 /// A key of the system bucket.
 pub(crate) fn system_key(parts: &[&str]) -> Result<Key, InvalidName> {
     Key::parse(parts.join("."))

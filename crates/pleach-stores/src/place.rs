@@ -172,10 +172,12 @@ impl Contracts {
         Ok(place)
     }
 
-    /// Refuses a bucket that is someone else's, or being deleted.
+    /// Refuses a bucket that is someone else's, being deleted, or being copied from another store.
     fn free(&self, contract: &Contract, place: &Place) -> Result<(), AuthorityError> {
         let Some(owner) = &place.owner else { return Ok(()) };
-        if !self.is_ours(contract, &place.alias, owner) || owner.state == OwnerState::Going {
+        if !self.is_ours(contract, &place.alias, owner)
+            || matches!(owner.state, OwnerState::Going | OwnerState::Arriving)
+        {
             return Err(AuthorityError::Taken {
                 bucket: place.bucket.clone(),
                 alias: place.alias.clone(),

@@ -124,6 +124,9 @@ impl Contracts {
             version: authority.version,
             digest: Some(authority.digest.clone()),
         });
+        // A contract that is in force under a digest of earlier rules keeps it.
+        let in_force = base.digest.clone().filter(|digest| contract.is_called(digest));
+        let target = in_force.unwrap_or_else(|| contract.digest().to_string());
         let mut plan = Plan {
             format: PLAN_FORMAT.to_owned(),
             id: String::new(),
@@ -131,7 +134,7 @@ impl Contracts {
             lineage: lineage.to_owned(),
             service,
             base,
-            target: contract.digest().to_string(),
+            target,
             contract: contract.to_value(),
             findings,
             drift,
@@ -153,8 +156,7 @@ impl Contracts {
         contract: &Contract,
         authority: Option<&Authority>,
     ) -> Result<Vec<PlanFinding>, AuthorityError> {
-        let Some(authority) = authority.filter(|authority| authority.digest != contract.digest().as_str())
-        else {
+        let Some(authority) = authority.filter(|authority| !contract.is_called(&authority.digest)) else {
             return Ok(Vec::new());
         };
         let accepted = self.accepted(&authority.lineage).await?;

@@ -141,7 +141,8 @@ impl Contracts {
             };
             batch.push(system.put_owner(step.bucket(), &owner, unchanged(Some(&kept)))?);
         }
-        let current = Authority { status: Materialised::Current, bindings, ..authority.value.clone() };
+        let status = Materialised::Current;
+        let current = Authority { status, in_force: None, bindings, ..authority.value.clone() };
         batch.push(system.put_authority(&current, unchanged(Some(authority)))?);
         system.commit(batch).await.map_err(|error| AuthorityError::of_commit(error, &plan.lineage))
     }
@@ -179,22 +180,28 @@ impl Contracts {
         Ok(BucketName::parse(bucket)?)
     }
 
-    pub(crate) async fn sweep_buckets(&self) -> Result<Vec<BucketName>, AuthorityError> {
-        let swept = self.let_all_go().await;
+    /// Sweeps the buckets of a lineage, or of all of them.
+    pub(crate) async fn sweep_buckets(
+        &self,
+        lineage: Option<&str>,
+    ) -> Result<Vec<BucketName>, AuthorityError> {
+        let swept = self.let_all_go(lineage).await;
         // However far it came, the guards of what is gone are gone too.
         self.shared.forget().await;
         swept
     }
 
-    async fn let_all_go(&self) -> Result<Vec<BucketName>, AuthorityError> {
+    async fn let_all_go(&self, lineage: Option<&str>) -> Result<Vec<BucketName>, AuthorityError> {
         let now = self.shared.clock.now();
         let mut swept = Vec::new();
-        for (bucket, kept) in self.shared.system.all_owners().await? {
+        let owners = self.shared.system.all_owners().await?;
+        let chosen = |owner: &Owner| lineage.is_none_or(|lineage| owner.lineage == lineage);
+        for (bucket, kept) in owners.into_iter().filter(|(_, kept)| chosen(&kept.value)) {
             let is_over = match kept.value.state {
                 OwnerState::SetAside { until, .. } => now >= until,
                 // Someone has begun with it and not come to its end.
                 OwnerState::Going => true,
-                OwnerState::Owned | OwnerState::Restored => false,
+                OwnerState::Owned | OwnerState::Restored | OwnerState::Arriving => false,
             };
             // One that a plan is taking back stays.
             let is_claimed = !kept.value.claims(now).is_empty();

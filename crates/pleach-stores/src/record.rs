@@ -19,8 +19,22 @@ pub struct Authority {
     pub digest: String,
     /// Whether the store is what that contract asks for.
     pub status: Materialised,
+    /// The digest of the contract that is in force while a later one is not: set only while `status` is not
+    /// [`Materialised::Current`], and missing if no contract of the lineage was ever in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_force: Option<String>,
     /// Which buckets its aliases are bound to. While a plan is applied, or has failed, those of before.
     pub bindings: BTreeMap<String, Binding>,
+}
+
+impl Authority {
+    /// The digest of the contract in force. Records of older stores name it only if it is also the accepted one.
+    pub(crate) fn in_force(&self) -> Option<&str> {
+        match self.status {
+            Materialised::Current => Some(&self.digest),
+            Materialised::Pending { .. } | Materialised::Failed { .. } => self.in_force.as_deref(),
+        }
+    }
 }
 
 /// Whether a store is what the accepted contract asks for.
@@ -173,6 +187,9 @@ pub enum OwnerState {
     Restored,
     /// Its time is over, and it is being deleted.
     Going,
+    /// It is being copied from another store. Until that is complete it takes copies and nothing else, and the contract is
+    /// not in force.
+    Arriving,
 }
 
 /// What was decided about a plan: `decision.LINEAGE.VERSION` in the system bucket, the history of a lineage.

@@ -78,7 +78,7 @@ impl Contracts {
         Ok(survey.parts)
     }
 
-    fn judge_of_store(&self, contract: &Contract, store: &str) -> Result<Judge, AuthorityError> {
+    pub(crate) fn judge_of_store(&self, contract: &Contract, store: &str) -> Result<Judge, AuthorityError> {
         let compiled = self.shared.compiled_state(contract, store)?;
         Ok(match (compiled, contract.state.get(store)) {
             (Some(compiled), Some(declared)) => Judge::state(compiled, declared.kind),

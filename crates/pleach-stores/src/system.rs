@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pleach_contract::{Contract, Digest, Problems};
+use pleach_contract::{Contract, Problems};
 use pleach_engine::{
     At, Batch, BucketConfig, BucketName, CommitError, Durability, Engine, EngineError, Entry, Expectation,
     Key, Operation, Revision, ScanQuery, Selection,
@@ -10,12 +10,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::AuthorityError;
+use crate::fence::{Fence, Scope};
 use crate::naming::{lineage_token, system_bucket, system_key};
 use crate::plan::{Plan, PlanRecord};
 use crate::record::{Authority, Damage, Decision, GlassAct, Owner, StoreRecord};
 
 /// The digits of a version in a key, so that keys sort as versions do.
 const VERSION_DIGITS: usize = 10;
+
+/// What the keys of owner records begin with.
+pub(crate) const OWNER_PREFIX: &str = "bucket.";
 
 /// The system bucket: the only place that knows its keys. Nothing here is guarded.
 #[derive(Clone, Debug)]
@@ -119,7 +123,7 @@ impl System {
     }
 
     pub(crate) async fn all_owners(&self) -> Result<Vec<(String, Kept<Owner>)>, AuthorityError> {
-        Ok(self.list("bucket.").await?.readable)
+        Ok(self.list(OWNER_PREFIX).await?.readable)
     }
 
     pub(crate) async fn plan(
@@ -192,6 +196,7 @@ impl System {
                 "bucket" => parsed::<Owner>(&entry).map(drop),
                 "plan" => parsed::<PlanRecord>(&entry).map(drop),
                 "glass" => parsed::<GlassAct>(&entry).map(drop),
+                "verified" => crate::verify::check_record(&entry),
                 "decision" => parsed::<Decision>(&entry).and_then(|kept| {
                     let lineage = rest.rsplit_once('.').map_or(rest, |(lineage, _)| lineage);
                     let digest = kept.value.digest;
@@ -276,8 +281,28 @@ impl System {
         }
     }
 
+    /// Commits a batch of records. Where others write too, the fence of every bucket whose record is in it is raised
+    /// afterwards: then nobody's commit is stored any more that was judged by the older record.
     pub(crate) async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        self.engine.commit(&self.bucket, batch).await.map(drop)
+        let fenced = self.fenced(&batch);
+        let committed = self.engine.commit(&self.bucket, batch).await;
+        // A conflict has changed nothing; whatever else happened may have.
+        if !matches!(committed, Err(CommitError::Conflict(_))) {
+            for bucket in fenced {
+                Fence::raise(&*self.engine, &bucket, Scope::Bucket).await?;
+            }
+        }
+        committed.map(drop)
+    }
+
+    /// The buckets whose records are in a batch, if others than this process write to them.
+    fn fenced(&self, batch: &Batch) -> Vec<BucketName> {
+        if self.engine.capabilities().sole_writer {
+            return Vec::new();
+        }
+        let keys = batch.operations().iter().map(|operation| operation.key.as_str());
+        let names = keys.filter_map(|key| key.strip_prefix(OWNER_PREFIX));
+        names.filter_map(|name| BucketName::parse(name).ok()).collect()
     }
 
     pub(crate) fn put(&self, key: Key, record: &impl Serialize, expect: Expectation) -> Operation {
@@ -335,16 +360,24 @@ impl System {
     }
 
     pub(crate) fn put_contract(&self, plan: &Plan) -> Result<Operation, AuthorityError> {
-        Ok(self.put(contract_key(&plan.lineage, &plan.target)?, &plan.contract, Expectation::Any))
+        self.put_document(&plan.lineage, &plan.target, &plan.contract)
+    }
+
+    pub(crate) fn put_document(
+        &self,
+        lineage: &str,
+        digest: &str,
+        document: &serde_json::Value,
+    ) -> Result<Operation, AuthorityError> {
+        Ok(self.put(contract_key(lineage, digest)?, document, Expectation::Any))
     }
 }
 
 /// A contract in a record, which must be the one with this digest.
 pub(crate) fn contract_of(document: &serde_json::Value, digest: &str) -> Result<Contract, String> {
-    let contract = Contract::from_value(document).map_err(|problems| problems.to_string())?.contract;
-    let found: Digest = contract.digest();
-    if found.as_str() != digest {
-        return Err(format!("it has the digest {found} and not {digest}"));
+    let contract = Contract::from_stored(document).map_err(|problems| problems.to_string())?;
+    if !contract.is_called(digest) {
+        return Err(format!("it has the digest {} and not {digest}", contract.digest()));
     }
     Ok(contract)
 }
@@ -357,7 +390,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(entry: &Entry) -> Result<Kept<T>, Dama
     }
 }
 
-fn missing(key: Key) -> Damage {
+pub(crate) fn missing(key: Key) -> Damage {
     Damage { key, revision: Revision::ZERO, what: "it is missing, though it was accepted".to_owned() }
 }
 

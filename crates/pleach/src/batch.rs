@@ -1,4 +1,4 @@
-use pleach_engine::{Batch, Committed, Operation, Revision};
+use pleach_engine::{Batch, Check, Committed, Operation, Revision};
 
 use crate::{
     Bucket, CreateOptions, DeleteOptions, Error, IntoKey, IntoValue, PurgeOptions, PutOptions, UpdateOptions,
@@ -85,6 +85,30 @@ impl BatchBuilder {
         self.add(write::purge(key, options))
     }
 
+    /// Demands that a key, which the batch does not write, has no value. The check writes nothing; if it fails, nothing
+    /// of the batch is committed.
+    pub fn check_absent(self, key: impl IntoKey) -> Self {
+        self.add_check(key.into_key().map(Check::absent))
+    }
+
+    /// Demands that the newest record of a key, which the batch does not write, is still the one at `seen`. The check
+    /// writes nothing; if it fails, nothing of the batch is committed.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// # let store = pleach::Store::in_memory();
+    /// let jobs = store.create_bucket("jobs").await?;
+    /// let lease = jobs.put("lease", "worker 1").await?;
+    /// jobs.batch().put("job/7", "done").check("lease", lease).commit().await?;
+    /// jobs.put("lease", "worker 2").await?;
+    /// let late = jobs.batch().put("job/8", "done").check("lease", lease).commit().await;
+    /// assert!(matches!(late, Err(pleach::WriteError::Conflict(_))));
+    /// # Ok::<_, Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn check(self, key: impl IntoKey, seen: Revision) -> Self {
+        self.add_check(key.into_key().map(|key| Check::revision(key, seen)))
+    }
+
     /// Adds an operation that is already made.
     pub fn with(self, operation: Operation) -> Self {
         self.add(Ok(operation))
@@ -102,6 +126,14 @@ impl BatchBuilder {
             Some(error) => Err(error.into()),
             None => bucket.commit(batch).await,
         }
+    }
+
+    fn add_check(mut self, check: Result<Check, Error>) -> Self {
+        match check {
+            Ok(check) => self.batch.push_check(check),
+            Err(error) => self.error = self.error.or(Some(error)),
+        }
+        self
     }
 
     fn add(mut self, operation: Result<Operation, Error>) -> Self {

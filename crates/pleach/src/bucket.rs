@@ -4,6 +4,7 @@ use std::sync::Arc;
 use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Engine, Entry, Page, Revision, ScanQuery, Selection, WatchStart,
 };
+use pleach_stores::Keeper;
 
 use crate::cache::{Answers, Cache};
 use crate::{
@@ -224,6 +225,11 @@ impl Bucket {
 
     pub(crate) fn with_cache(&self, cache: Arc<Cache>) -> Self {
         Self { cache: Some(cache), ..self.clone() }
+    }
+
+    /// The same bucket for a part of the library that keeps records of its own under reserved keys.
+    pub(crate) fn keeping(&self, keeper: Keeper) -> Self {
+        Self { store: self.store.keeping(keeper), ..self.clone() }
     }
 
     pub(crate) fn without_cache(&self) -> Self {

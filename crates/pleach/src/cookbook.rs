@@ -335,6 +335,7 @@
 //! use pleach::Store;
 //! use pleach::contract::{Contract, ContractType};
 //! use pleach::state::{Caller, GetOutcome, ListOptions, PutOutcome};
+//! use pleach::stores::{ApplyOptions, PlanOptions};
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //!
@@ -364,8 +365,13 @@
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     pollster::block_on(async {
-//!         let state = Store::in_memory().state().await?;
-//!         let contract = state.contract(&Notes::contract()?.contract)?; // once a program
+//!         let (store, contract) = (Store::in_memory(), Notes::contract()?.contract);
+//!         // Whoever deploys a new contract plans it and applies the plan, as `pleach contract` does.
+//!         let plan = store.contracts().plan(&contract, PlanOptions::default()).await?;
+//!         store.contracts().apply(&plan, ApplyOptions::by("olga")).await?;
+//!
+//!         let state = store.state().await?;
+//!         let contract = state.contract(&contract).await?; // once a program
 //!         let session = state.session(Caller::User("ann".into()).principal()?, &contract); // once a caller
 //!         let client = session.client::<NotesState>()?;
 //!

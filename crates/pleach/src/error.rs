@@ -49,6 +49,16 @@ pub enum Error {
         /// Why not.
         source: CodecError,
     },
+    /// A typed value whose bytes its codec could not decode again. It was not written.
+    #[error("the value for {bucket}/{key} was not written, since it could not be read back")]
+    NotReadBack {
+        /// The bucket it was meant for.
+        bucket: BucketName,
+        /// The key it was meant for.
+        key: Key,
+        /// Why not.
+        source: CodecError,
+    },
     /// A stored key that the key codec did not make.
     #[error("the key of {bucket}/{key} at revision {revision} cannot be decoded")]
     DecodeKey {
@@ -125,7 +135,9 @@ impl Error {
             }
             Self::Header(error) => error.kind(),
             Self::Url(error) => error.kind(),
-            Self::EncodeKey { .. } | Self::EncodeValue { .. } => ErrorKind::Invalid,
+            Self::EncodeKey { .. } | Self::EncodeValue { .. } | Self::NotReadBack { .. } => {
+                ErrorKind::Invalid
+            }
             Self::DecodeKey { .. } | Self::DecodeValue { .. } => ErrorKind::Corrupt,
             Self::CacheFull { .. } | Self::NoThread { .. } => ErrorKind::Unavailable,
             Self::ConsumerBehind { .. } => ErrorKind::Compacted,
@@ -146,6 +158,9 @@ impl Error {
             Self::Header(error) => error.help(),
             Self::Url(error) => error.help(),
             Self::EncodeKey { source, .. } | Self::EncodeValue { source, .. } => source.help(),
+            Self::NotReadBack { .. } => {
+                "make the type read what it writes: no NaN or infinity, and no field that is read and not written"
+            }
             Self::DecodeValue { source: source @ CodecError::TooLarge { .. }, .. } => source.help(),
             Self::DecodeKey { .. } | Self::DecodeValue { .. } => {
                 "read it with the codec it was written with, or without one, and write it anew"

@@ -112,12 +112,13 @@ pub use bytes::Bytes;
 pub use pleach_contract as contract;
 pub use pleach_engine::{
     Action, At, BATCH_OPERATIONS_MAX, Batch, BatchPart, BucketConfig, BucketInfo, BucketName, CONSUMERS_MAX,
-    Capabilities, Change, Clock, CommitError, Committed, Compression, Conflict, ConsumerInfo, ConsumerName,
-    ConsumerStart, Direction, Durability, Engine, EngineError, Entry, ErrorKind, Expectation, Expiry,
-    HEADERS_BYTES_MAX, HISTORY_MAX, Headers, InvalidHeader, InvalidName, KEY_BYTES_MAX, Key, KeyFilter,
-    KeyRange, MARKER_TTL_DEFAULT, METADATA_BYTES_MAX, ManualClock, Op, Operation, PAGE_ENTRIES_MAX,
-    PAGE_LEASE, Page, PageToken, RESERVED_PREFIX, Reads, Revision, ScanQuery, Selection, SystemClock,
-    TTL_MAX, Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery, WatchStart,
+    Capabilities, Change, Check, Clock, CommitError, Committed, Compression, Conflict, ConsumerInfo,
+    ConsumerName, ConsumerStart, Direction, Durability, Engine, EngineError, Entry, ErrorKind, Expectation,
+    Expiry, HEADERS_BYTES_MAX, HISTORY_MAX, Headers, InvalidHeader, InvalidName, KEY_BYTES_MAX, Key,
+    KeyFilter, KeyRange, MARKER_TTL_DEFAULT, METADATA_BYTES_MAX, ManualClock, Op, Operation,
+    PAGE_ENTRIES_MAX, PAGE_LEASE, Page, PageToken, RESERVED_PREFIX, Reads, Revision, ScanQuery, Selection,
+    SystemClock, TTL_MAX, Timestamp, VALUE_BYTES_DEFAULT, WATCH_FILTERS_MAX, WatchEvent, WatchQuery,
+    WatchStart,
 };
 
 /// What contracts make of a store: guards, plans, and typed resources.

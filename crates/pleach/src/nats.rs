@@ -118,7 +118,7 @@ impl Store {
     /// Connects to the store on NATS servers that `options` describe.
     ///
     /// # Errors
-    /// `Unreachable`, `Refused` by servers that do not let us in or are too old, `Unsupported` without JetStream.
+    /// `Unreachable`, `Denied` by servers that do not let us in, `Refused` by those that are too old, `Unsupported` without JetStream.
     pub async fn connect_nats(options: NatsOptions) -> Result<Self, Error> {
         Self::connect_nats_with(options, Arc::new(SystemClock::new())).await
     }

@@ -3,8 +3,6 @@
 pub use pleach_stores::state::*;
 pub use pleach_stores::state_facade;
 
-use std::sync::Arc;
-
 use crate::Store;
 
 impl Store {
@@ -13,6 +11,6 @@ impl Store {
     /// # Errors
     /// What the engine could not do.
     pub async fn state(&self) -> Result<State, StateError> {
-        State::open(self.state_engine(), Arc::clone(self.clock())).await
+        State::open(self.guarded()).await
     }
 }

@@ -7,7 +7,7 @@ use pleach_engine::{
     At, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, Engine, EngineError, Entry, Headers, Key,
     MemoryEngine, Reads, SystemClock, Timestamp,
 };
-use pleach_stores::{BindOptions, Contracts, Guarded, Service};
+use pleach_stores::{BindOptions, Contracts, Guarded, Keeper, Service};
 
 use crate::origin::Source;
 
@@ -172,9 +172,9 @@ impl Store {
         Ok(Self { engine: Arc::new(self.engine.break_glass(who, why)?), ..self.clone() })
     }
 
-    /// The same store for copies of whole buckets from another store, as [`migrate`](crate::migrate) and an import make them:
-    /// what users and devices have stored there is written as it was, which is refused through other handles. Contracts
-    /// are kept all the same.
+    /// The same store for copies of whole buckets, as [`migrate`](crate::migrate), an export and an import make them: what users
+    /// and devices have stored is read and written as it is, which is refused through other handles. Contracts are kept all
+    /// the same.
     #[must_use]
     pub fn for_copies(&self) -> Self {
         Self { engine: Arc::new(self.engine.for_copies()), ..self.clone() }
@@ -183,9 +183,11 @@ impl Store {
     /// Finds a bucket.
     ///
     /// # Errors
-    /// `BucketNotFound`, or what the engine could not do.
+    /// `BucketNotFound`, `StoreOwned` for what users and devices have stored, or what the engine could not do.
     pub async fn bucket(&self, name: impl IntoBucketName) -> Result<Bucket, Error> {
-        let info = self.engine.bucket(&name.into_bucket_name()?).await?;
+        let name = name.into_bucket_name()?;
+        self.engine.may_read(&name)?;
+        let info = self.engine.bucket(&name).await?;
         Ok(Bucket::new(self.clone(), info.name))
     }
 
@@ -268,13 +270,17 @@ impl Store {
         Ok(self.engine.close().await?)
     }
 
+    /// The same store for a part of the library that keeps records of its own under reserved keys.
+    pub(crate) fn keeping(&self, keeper: Keeper) -> Self {
+        Self { engine: Arc::new(self.engine.keeping(keeper)), ..self.clone() }
+    }
+
     pub(crate) fn engine(&self) -> &dyn Engine {
         &*self.engine
     }
 
-    /// The engine for the sessions of users and devices.
-    pub(crate) fn state_engine(&self) -> Arc<dyn Engine> {
-        Arc::new(self.engine.for_state())
+    pub(crate) fn guarded(&self) -> &Guarded {
+        &self.engine
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
@@ -292,6 +298,7 @@ impl Store {
         key: &Key,
         reads: Reads,
     ) -> Result<Option<Entry>, EngineError> {
+        self.engine.may_read(bucket)?;
         #[cfg(feature = "nats")]
         if let Some(nats) = &self.nats {
             return nats.read_with(bucket, key, reads).await;

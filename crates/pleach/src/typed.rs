@@ -97,12 +97,19 @@ impl<K: ToOwned + ?Sized, V> TypedBucket<K, V> {
     /// The key and the bytes that `value` is stored as under `key`, for a batch.
     ///
     /// # Errors
-    /// [`Error::EncodeKey`] and [`Error::EncodeValue`].
+    /// [`Error::EncodeKey`], [`Error::EncodeValue`], and [`Error::NotReadBack`] for a value that its codec could not
+    /// decode again.
     pub fn stored(&self, key: &K, value: &V) -> Result<(Key, Bytes), Error> {
         let key = self.stored_key(key)?;
-        match self.codecs.values.encode(value) {
-            Ok(bytes) => Ok((key, bytes)),
-            Err(source) => Err(Error::EncodeValue { bucket: self.bucket.name().clone(), key, source }),
+        let bytes = match self.codecs.values.encode(value) {
+            Ok(bytes) => bytes,
+            Err(source) => {
+                return Err(Error::EncodeValue { bucket: self.bucket.name().clone(), key, source });
+            }
+        };
+        match self.codecs.values.check(&bytes) {
+            Ok(()) => Ok((key, bytes)),
+            Err(source) => Err(Error::NotReadBack { bucket: self.bucket.name().clone(), key, source }),
         }
     }
 

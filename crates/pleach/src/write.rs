@@ -124,17 +124,13 @@ impl Bucket {
     /// # Errors
     /// A conflict if an expectation does not hold, what is wrong with the batch, or what the engine could
     /// not do.
-    pub async fn commit(&self, batch: Batch) -> Result<Committed, WriteError> {
+    pub async fn commit(&self, mut batch: Batch) -> Result<Committed, WriteError> {
         let origin = self.store().origin().headers()?;
-        let batch = if origin.is_empty() {
-            batch
-        } else {
-            let mut operations = batch.operations().to_vec();
-            for operation in &mut operations {
+        if !origin.is_empty() {
+            for operation in batch.operations_mut() {
                 add_headers(operation, &origin)?;
             }
-            operations.into_iter().collect()
-        };
+        }
         let result = self.engine().commit(self.name(), batch).await;
         if let Some(cache) = self.cache() {
             // Also what a conflict has shown must be seen by the next read, or a retry would meet it again.

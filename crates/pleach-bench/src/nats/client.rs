@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use async_nats::jetstream::kv;
@@ -11,8 +12,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use pleach::{Bucket, KeyRange, Revision, ScanQuery, Selection, WatchOptions, WatchStart};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 
 use crate::keys::KeyText;
+use crate::process::now;
 
 /// Whose figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,8 +37,18 @@ impl ClientName {
 /// Keys with their values.
 pub(crate) type Records = Vec<(String, Bytes)>;
 
+/// How long a list of the plain client may take: a list of no keys never ends, and a replica that is behind may have none.
+const LIST_MAX: Duration = Duration::from_secs(20);
+
+/// How long servers may take to be able to answer again, and how often they are asked meanwhile.
+const RECOVERY_MAX: Duration = Duration::from_secs(180);
+pub(super) const AGAIN_AFTER: Duration = Duration::from_millis(20);
+
 /// What both clients can do, each in the best way that it has.
 pub(crate) trait Client: Clone + Send + Sync + 'static {
+    /// How long a read may miss what was written before it. A client that promises to read its own writes has zero.
+    const BEHIND_MAX: Duration;
+
     /// Puts a value; returns its revision.
     fn put(&self, key: &str, value: Bytes) -> impl Future<Output = Result<u64>> + Send;
     /// The value of a key and its revision.
@@ -54,8 +67,12 @@ pub(crate) trait Client: Clone + Send + Sync + 'static {
     fn page(&self, key: &str, limit: usize) -> impl Future<Output = Result<Records>> + Send;
     /// Keeps an ordered copy of what changes from now on, by tasks of its own if it needs any.
     fn keep_copy(&self) -> impl Future<Output = Result<Option<JoinHandle<()>>>> + Send;
-    /// Counts every change of the bucket from now on.
-    fn watch(&self, heard: Arc<AtomicU64>) -> impl Future<Output = Result<JoinHandle<()>>> + Send;
+    /// Counts every change of the bucket from now on. `newest` is the newest revision of the bucket.
+    fn watch(
+        &self,
+        heard: Arc<AtomicU64>,
+        newest: u64,
+    ) -> impl Future<Output = Result<JoinHandle<()>>> + Send;
 }
 
 /// Pleach, through its library.
@@ -63,6 +80,8 @@ pub(crate) trait Client: Clone + Send + Sync + 'static {
 pub(crate) struct Pleach(pub(crate) Bucket);
 
 impl Client for Pleach {
+    const BEHIND_MAX: Duration = Duration::ZERO;
+
     async fn put(&self, key: &str, value: Bytes) -> Result<u64> {
         Ok(self.0.put(key, value).await?.get())
     }
@@ -107,7 +126,7 @@ impl Client for Pleach {
         Ok(None)
     }
 
-    async fn watch(&self, heard: Arc<AtomicU64>) -> Result<JoinHandle<()>> {
+    async fn watch(&self, heard: Arc<AtomicU64>, _newest: u64) -> Result<JoinHandle<()>> {
         let options = WatchOptions { start: WatchStart::Now, ..WatchOptions::default() };
         let mut watch = self.0.watch_with(options).await?;
         let count = async move {
@@ -128,29 +147,24 @@ pub(crate) struct Plain {
     pub(crate) batches: Arc<AtomicU64>,
 }
 
-impl Client for Plain {
-    async fn put(&self, key: &str, value: Bytes) -> Result<u64> {
-        Ok(self.store.put(key, value).await?)
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<(u64, Bytes)>> {
-        Ok(self.store.entry(key).await?.map(|entry| (entry.revision, entry.value)))
-    }
-
-    async fn update(&self, key: &str, value: Bytes, seen: u64) -> Result<u64> {
-        Ok(self.store.update(key, value, seen).await?)
-    }
-
-    /// One by one: it has nothing else.
-    async fn batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
-        for (key, value) in records {
-            self.store.put(key.as_str(), value).await?;
+/// Repeats what servers did not do, for example while they choose a leader: the plain client leaves that to its caller.
+#[allow(clippy::disallowed_methods, reason = "servers recover in real time")]
+async fn retried<T, F>(act: impl Fn() -> F + Send + Sync) -> Result<T>
+where
+    F: Future<Output = Result<T>> + Send,
+    T: Send,
+{
+    let started = now();
+    loop {
+        match act().await {
+            Err(_) if now() - started < RECOVERY_MAX => sleep(AGAIN_AFTER).await,
+            done => return done,
         }
-        Ok(())
     }
+}
 
-    /// By hand, in the way of JetStream, which the key-value client does not know: into the bucket of Pleach, whose stream takes it.
-    async fn atomic_batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+impl Plain {
+    async fn try_atomic_batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
         let batch = format!("plain-{}", self.batches.fetch_add(1, Ordering::Relaxed));
         let last = records.len();
         for (place, (key, value)) in (1..).zip(records) {
@@ -169,6 +183,40 @@ impl Client for Plain {
         }
         Ok(())
     }
+}
+
+impl Client for Plain {
+    /// Any replica of a bucket answers reads and lists, also one that is behind. NATS sets no bound; this one is generous.
+    const BEHIND_MAX: Duration = Duration::from_secs(180);
+
+    async fn put(&self, key: &str, value: Bytes) -> Result<u64> {
+        retried(|| async { Ok(self.store.put(key, value.clone()).await?) }).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<(u64, Bytes)>> {
+        Ok(self.store.entry(key).await?.map(|entry| (entry.revision, entry.value)))
+    }
+
+    async fn update(&self, key: &str, value: Bytes, seen: u64) -> Result<u64> {
+        match self.store.update(key, value.clone(), seen).await {
+            Ok(revision) => Ok(revision),
+            // Its answer may have been lost, and then it cannot be repeated; a put tells where the key is now.
+            Err(_) => self.put(key, value).await,
+        }
+    }
+
+    /// One by one: it has nothing else.
+    async fn batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+        for (key, value) in records {
+            self.put(key.as_str(), value).await?;
+        }
+        Ok(())
+    }
+
+    /// By hand, in the way of JetStream, which the key-value client does not know: into the bucket of Pleach, whose stream takes it.
+    async fn atomic_batch(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
+        retried(|| self.try_atomic_batch(records.clone())).await
+    }
 
     async fn load(&self, records: Vec<(KeyText, Bytes)>) -> Result<()> {
         try_join_all(
@@ -181,16 +229,20 @@ impl Client for Plain {
     /// By a watch that ends when everything that was there has come: its list of keys has no filter.
     async fn list(&self, prefix: &str) -> Result<Records> {
         let mut watch = self.store.watch_with_history(format!("{prefix}>")).await?;
-        let mut records = Records::new();
-        while let Some(entry) = watch.next().await {
-            let entry = entry?;
-            if entry.operation == kv::Operation::Put {
-                records.push((entry.key, entry.value));
+        let all = async {
+            let mut records = Records::new();
+            while let Some(entry) = watch.next().await {
+                let entry = entry?;
+                if entry.operation == kv::Operation::Put {
+                    records.push((entry.key, entry.value));
+                }
+                if entry.delta == 0 {
+                    break;
+                }
             }
-            if entry.delta == 0 {
-                break;
-            }
-        }
+            anyhow::Ok(records)
+        };
+        let mut records = timeout(LIST_MAX, all).await.context("a list did not end")??;
         records.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         Ok(records)
     }
@@ -210,7 +262,7 @@ impl Client for Plain {
 
     /// By a watch, in the hands of whoever needs it.
     async fn keep_copy(&self) -> Result<Option<JoinHandle<()>>> {
-        let mut watch = self.store.watch_all().await?;
+        let mut watch = retried(|| async { Ok(self.store.watch_all().await?) }).await?;
         let copy = async move {
             let mut entries = BTreeMap::new();
             while let Some(Ok(entry)) = watch.next().await {
@@ -223,11 +275,18 @@ impl Client for Plain {
         Ok(Some(tokio::runtime::Handle::current().spawn(copy)))
     }
 
-    async fn watch(&self, heard: Arc<AtomicU64>) -> Result<JoinHandle<()>> {
-        let mut watch = self.store.watch_all().await?;
+    /// A watch of the plain client that lost its consumer starts again at the first record of the bucket if it has seen none,
+    /// and one on a replica that is behind starts with older records: neither is a change from now on.
+    async fn watch(&self, heard: Arc<AtomicU64>, newest: u64) -> Result<JoinHandle<()>> {
+        let mut watch =
+            retried(|| async { Ok(self.store.watch_all_from_revision(newest + 1).await?) }).await?;
         let count = async move {
-            while let Some(Ok(_)) = watch.next().await {
-                heard.fetch_add(1, Ordering::AcqRel);
+            let mut seen = newest;
+            while let Some(Ok(entry)) = watch.next().await {
+                if entry.revision > seen {
+                    seen = entry.revision;
+                    heard.fetch_add(1, Ordering::AcqRel);
+                }
             }
         };
         Ok(tokio::runtime::Handle::current().spawn(count))

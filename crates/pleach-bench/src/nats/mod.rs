@@ -32,8 +32,11 @@ use crate::work::seconds;
 const RUNTIME_THREADS: usize = 2;
 
 /// How long servers may take to change leaders, and how often they are asked meanwhile.
-const LEAD_MAX: Duration = Duration::from_secs(30);
+const LEAD_MAX: Duration = Duration::from_secs(180);
 const LEAD_EVERY: Duration = Duration::from_millis(500);
+
+/// How long both clients wait for an answer: on a busy machine servers are slow, and no figure may fail for that.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 const KEYS: u64 = 1_000_000;
 const KEYS_SMALL: u64 = 2000;
@@ -152,7 +155,13 @@ async fn load<C: Client>(work: &Work<C>, client: ClientName) -> Result<()> {
 
 async fn pleach(servers: Vec<String>, own_threads: bool) -> Result<Pleach> {
     let replicas = u8::try_from(servers.len()).ok().and_then(NonZeroU8::new).unwrap_or(NonZeroU8::MIN);
-    let options = NatsOptions { servers: near(&servers), replicas, ..NatsOptions::default() };
+    let options = NatsOptions {
+        servers: near(&servers),
+        replicas,
+        request_timeout: ANSWER_MAX,
+        patience: ANSWER_MAX,
+        ..NatsOptions::default()
+    };
     let engine = match own_threads {
         true => NatsEngine::connect(options).await?,
         false => NatsEngine::connect_on(options, Handle::current()).await?,
@@ -162,8 +171,10 @@ async fn pleach(servers: Vec<String>, own_threads: bool) -> Result<Pleach> {
 
 async fn plain(servers: Vec<String>) -> Result<Plain> {
     let num_replicas = servers.len();
-    let client = async_nats::connect(near(&servers)).await?;
-    let context = jetstream::new(client.clone());
+    let options = async_nats::ConnectOptions::new().request_timeout(Some(ANSWER_MAX));
+    let client = options.connection_timeout(ANSWER_MAX).connect(near(&servers)).await?;
+    let mut context = jetstream::new(client.clone());
+    context.set_timeout(ANSWER_MAX);
     let config = kv::Config { bucket: "plain".to_owned(), num_replicas, ..kv::Config::default() };
     let store = context.create_key_value(config).await?;
     Ok(Plain { store, client, batches: Arc::default() })

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::NatsRow;
-use super::client::{Client, Records};
+use super::client::{AGAIN_AFTER, Client, Records};
 use crate::keys::KeyText;
 use crate::process::now;
 use crate::random::Random;
@@ -27,7 +27,7 @@ const LOAD_ENTRIES: u64 = 500;
 const LOAD_CALLERS: u64 = 4;
 
 /// How long the last changes may take to reach their watchers.
-const DELIVERY_MAX: Duration = Duration::from_secs(120);
+const DELIVERY_MAX: Duration = Duration::from_secs(300);
 
 /// What is measured, and with how much.
 #[derive(Clone, Debug)]
@@ -121,9 +121,12 @@ impl<C: Client> Work<C> {
     async fn gets(self, mut caller: Caller) -> Result<()> {
         loop {
             let key = KeyText::of(caller.random.below(self.keys));
-            let found = self.client.get(key.as_str()).await?;
-            let (_, found) = found.with_context(|| format!("{} is missing", key.as_str()))?;
-            self.check(key.as_str(), &found)?;
+            self.read(|| async {
+                let found = self.client.get(key.as_str()).await?;
+                let (_, found) = found.with_context(|| format!("{} is missing", key.as_str()))?;
+                self.check(key.as_str(), &found)
+            })
+            .await?;
             if caller.is_over(1) {
                 return Ok(());
             }
@@ -143,8 +146,9 @@ impl<C: Client> Work<C> {
     /// Each caller has a key of its own, so that nobody loses a race.
     async fn updates(self, mut caller: Caller) -> Result<()> {
         let index = caller.number * (self.keys / CALLERS);
-        let found = self.client.get(KeyText::of(index).as_str()).await?;
-        let (mut seen, _) = found.context("a key is missing")?;
+        // A put tells the revision of its key for certain; a replica that is behind would read an older one.
+        let (key, value) = self.record(index, caller.random.next());
+        let mut seen = self.client.put(key.as_str(), value).await?;
         loop {
             let (key, value) = self.record(index, caller.random.next());
             let revision = self.client.update(key.as_str(), value, seen).await?;
@@ -166,9 +170,13 @@ impl<C: Client> Work<C> {
                 false => self.client.batch(records).await?,
             }
             if self.check && !atomic {
-                let last = KeyText::of(first + entries - 1);
-                let (_, found) = self.client.get(last.as_str()).await?.context("a key is missing")?;
-                ensure!(found == self.record(first + entries - 1, version).1, "a batch is not there");
+                let (last, value) = self.record(first + entries - 1, version);
+                self.read(|| async {
+                    let (_, found) = self.client.get(last.as_str()).await?.context("a key is missing")?;
+                    ensure!(found == value, "a batch is not there");
+                    Ok(())
+                })
+                .await?;
             }
             if caller.is_over(entries) {
                 return Ok(());
@@ -181,8 +189,8 @@ impl<C: Client> Work<C> {
             let first = caller.random.below(self.keys / PREFIX_KEYS) * PREFIX_KEYS;
             let key = KeyText::of(first);
             let prefix = key.as_str().split_inclusive('.').take(2).collect::<String>();
-            let found = self.client.list(&prefix).await?;
-            self.check_records(&found, first, PREFIX_KEYS)?;
+            self.read(|| async { self.check_records(&self.client.list(&prefix).await?, first, PREFIX_KEYS) })
+                .await?;
             if caller.is_over(1) {
                 return Ok(());
             }
@@ -192,8 +200,12 @@ impl<C: Client> Work<C> {
     async fn pages(self, mut caller: Caller) -> Result<()> {
         loop {
             let after = caller.random.below(self.keys - PAGE_ENTRIES as u64);
-            let found = self.client.page(KeyText::of(after).as_str(), PAGE_ENTRIES).await?;
-            self.check_records(&found, after + 1, (PAGE_ENTRIES as u64).min(self.keys - after - 1))?;
+            let count = (PAGE_ENTRIES as u64).min(self.keys - after - 1);
+            self.read(|| async {
+                let found = self.client.page(KeyText::of(after).as_str(), PAGE_ENTRIES).await?;
+                self.check_records(&found, after + 1, count)
+            })
+            .await?;
             if caller.is_over(1) {
                 return Ok(());
             }
@@ -203,9 +215,11 @@ impl<C: Client> Work<C> {
     /// Puts while everyone watches, and waits until everyone has heard of everything.
     async fn fan_out(&self) -> Result<f64> {
         let heard = Arc::new(AtomicU64::new(0));
+        let (key, value) = self.record(0, 0);
+        let newest = self.client.put(key.as_str(), value).await?;
         let mut watches = Vec::new();
         for _ in 0..self.watchers {
-            watches.push(self.client.watch(Arc::clone(&heard)).await?);
+            watches.push(self.client.watch(Arc::clone(&heard), newest).await?);
         }
         let started = now();
         let mut callers = JoinSet::new();
@@ -229,6 +243,21 @@ impl<C: Client> Work<C> {
         watches.iter().for_each(JoinHandle::abort);
         ensure!(heard.load(Ordering::Acquire) == all, "changes were delivered more than once");
         Ok(whole(all) / took.as_secs_f64())
+    }
+
+    /// Reads and checks; as long as this client's reads may be behind its writes, a failed check is repeated.
+    #[allow(clippy::disallowed_methods, reason = "a replica catches up in real time")]
+    async fn read<F>(&self, attempt: impl Fn() -> F + Send + Sync) -> Result<()>
+    where
+        F: Future<Output = Result<()>> + Send,
+    {
+        let started = now();
+        loop {
+            match attempt().await {
+                Err(_) if now() - started < C::BEHIND_MAX => tokio::time::sleep(AGAIN_AFTER).await,
+                done => return done,
+            }
+        }
     }
 
     fn record(&self, index: u64, version: u64) -> (KeyText, Bytes) {

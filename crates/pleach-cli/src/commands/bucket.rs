@@ -1,4 +1,3 @@
-use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZeroU8;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use serde::Serialize;
 
 use super::{duration, name_and_value, records};
 use crate::app::App;
+use crate::ask::ask;
 use crate::failure::Problem;
 use crate::record::{BucketObject, Event, moment};
 use crate::size::Size;
@@ -359,18 +359,16 @@ impl RmArgs {
 
 /// Asks a person; an error unless the answer is yes.
 fn confirmed(question: &str) -> anyhow::Result<()> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let problem =
-            Problem::invalid("deleting a bucket needs a confirmation, and there is no terminal to ask on");
-        return Err(problem.help("add --yes if you are sure").into());
+    match ask(question)? {
+        Some(true) => Ok(()),
+        Some(false) => Err(Problem::invalid("nothing was deleted").help("answer y to delete it").into()),
+        None => {
+            let problem = Problem::invalid(
+                "deleting a bucket needs a confirmation, and there is no terminal to ask on",
+            );
+            Err(problem.help("add --yes if you are sure").into())
+        }
     }
-    write!(io::stderr(), "{question} [y/N] ")?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        return Ok(());
-    }
-    Err(Problem::invalid("nothing was deleted").help("answer y to delete it").into())
 }
 
 fn ttl_text(ttl: Option<Duration>) -> String {

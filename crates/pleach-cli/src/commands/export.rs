@@ -1,18 +1,21 @@
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use pleach::{Bucket, BucketName, Entry, ErrorKind, ScanOptions, WatchEvent, WatchOptions, WatchStart};
+use pleach::stores::{ContractRecords, Extent, TransferLine};
+use pleach::{
+    Bucket, BucketName, Entry, ErrorKind, ScanOptions, Store, WatchEvent, WatchOptions, WatchStart,
+};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::destination::Destination;
 use crate::failure::Problem;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::record::{BucketObject, Event, Record};
+use crate::record::{BucketObject, Event, JSON_VERSION, Record};
 use crate::text::counted;
 use crate::wait::{self, Interrupt, Waited};
 
@@ -20,7 +23,9 @@ use crate::wait::{self, Interrupt, Waited};
 #[derive(Args, Debug)]
 #[command(
     after_help = "Each bucket is a line with its configuration, then a line for each entry, from one snapshot.\n\
-                  Without a bucket, all are exported. With -o, the file appears when it is complete.\n\n\
+                  Without a bucket, all are exported, what users and devices have stored included. With -o, a file appears when it is complete.\n\n\
+                  Contracts come first, with decisions and overrides, if all their buckets are exported: then\n\
+                  import restores them. Name all buckets of a contract or none, or add --without-contracts.\n\n\
                   Examples:\n  pleach kv export -o backup.ndjson\n  pleach kv export carts --history | gzip > carts.gz\n  \
                   pleach kv export carts | pleach --store file:./copy kv import --create-buckets"
 )]
@@ -33,6 +38,10 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     history: bool,
 
+    /// The entries alone: the contracts that own the buckets are left out
+    #[arg(long)]
+    without_contracts: bool,
+
     /// Writes to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -40,11 +49,17 @@ pub(crate) struct ExportArgs {
 
 impl ExportArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let store = app.store().await?;
+        let mut store = app.store().await?;
         let mut names = self.buckets;
+        let contracts = match self.without_contracts {
+            true => ExportedContracts::none(&store.for_copies()),
+            false => ExportedContracts::read(&store.for_copies(), &names).await?,
+        };
         if names.is_empty() {
+            // A copy of all there is has what users and devices have stored, too; by name that is not to be had.
+            store = store.for_copies();
             names = store.buckets().await?.into_iter().map(|info| info.name).collect();
-            // Nobody could import what a store knows about its contracts: only its authority writes that.
+            // Its records are lines of their own.
             names.retain(|name| name.as_str() != pleach::stores::SYSTEM_BUCKET);
         }
         let mut seen = HashSet::new();
@@ -55,25 +70,13 @@ impl ExportArgs {
         }
         let Some(path) = self.output else {
             let mut sink = Sink::Stdout(&mut app.output);
-            export(&buckets, self.history, &mut sink).await?;
+            export(&buckets, &contracts, self.history, &mut sink).await?;
             return Ok(());
         };
-        // Under another name until it is complete: half an export shall not be taken for a whole one.
-        let part = with_suffix(&path, ".part");
-        let file = File::create(&part).with_context(|| cannot_write(&part))?;
-        let mut sink = Sink::File(BufWriter::new(file), &app.output);
-        let written = match export(&buckets, self.history, &mut sink).await {
-            Ok(records) => sink
-                .finish()
-                .and_then(|()| fs::rename(&part, &path))
-                .with_context(|| cannot_write(&path))
-                .map(|()| records),
-            Err(error) => Err(error),
-        };
-        let records = written.inspect_err(|_| {
-            // It is of no use, and may fill the disk; the error itself is what counts.
-            let _ = fs::remove_file(&part);
-        })?;
+        // Half an export shall not be taken for a whole one: the file appears when it is complete.
+        let mut sink = Sink::File(Destination::create(&path)?, &app.output);
+        let records = export(&buckets, &contracts, self.history, &mut sink).await?;
+        sink.finish()?;
         let event = Event::new("exported").count("buckets", names.len() as u64).count("records", records);
         let are = if records == 1 { "is" } else { "are" };
         let (records, buckets) =
@@ -82,14 +85,24 @@ impl ExportArgs {
     }
 }
 
-async fn export(buckets: &[Bucket], history: bool, sink: &mut Sink<'_>) -> anyhow::Result<u64> {
+async fn export(
+    buckets: &[Bucket],
+    contracts: &ExportedContracts,
+    history: bool,
+    sink: &mut Sink<'_>,
+) -> anyhow::Result<u64> {
     let mut records = 0;
+    contracts.write(sink)?;
     for bucket in buckets {
         let status = bucket.status().await?;
         sink.object(&BucketObject::config(&status.info))?;
         let progress = Progress::entries(status.entries, sink.output());
         progress.say(bucket.name().as_str());
         let mut write = |entry: &Entry| {
+            // Records of the store itself name revisions of this store, and mean nothing in another.
+            if entry.key.is_reserved() {
+                return Ok(());
+            }
             records += 1;
             progress.step();
             sink.object(&Record::new(bucket.name(), entry))
@@ -103,7 +116,58 @@ async fn export(buckets: &[Bucket], history: bool, sink: &mut Sink<'_>) -> anyho
             }
         }
     }
+    contracts.check_unchanged().await?;
     Ok(records)
+}
+
+/// The records about contracts that are exported with the buckets.
+#[derive(Debug)]
+struct ExportedContracts {
+    store: Store,
+    /// None if they are left out.
+    extent: Option<Extent>,
+    records: ContractRecords,
+}
+
+impl ExportedContracts {
+    fn none(store: &Store) -> Self {
+        Self { store: store.clone(), extent: None, records: ContractRecords::default() }
+    }
+
+    /// Those of some buckets, or of the whole store if none is named.
+    async fn read(store: &Store, names: &[BucketName]) -> anyhow::Result<Self> {
+        let extent = match names.is_empty() {
+            true => Extent::Store,
+            false => Extent::Buckets(names.iter().cloned().collect()),
+        };
+        let records = store.contracts().records(&extent).await?;
+        Ok(Self { store: store.clone(), extent: Some(extent), records })
+    }
+
+    fn write(&self, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        if self.records.is_empty() {
+            return Ok(());
+        }
+        self.records.to_lines().iter().try_for_each(|line| sink.object(&SystemLine { v: JSON_VERSION, line }))
+    }
+
+    /// Fails if a contract was applied since: the entries may be of either version.
+    async fn check_unchanged(&self) -> anyhow::Result<()> {
+        let Some(extent) = &self.extent else { return Ok(()) };
+        if self.store.contracts().records(extent).await? == self.records {
+            return Ok(());
+        }
+        let problem = Problem::new(ErrorKind::Conflict, "the contracts changed during the export");
+        Err(problem.help("export again").into())
+    }
+}
+
+/// A record about contracts as a line.
+#[derive(Debug, Serialize)]
+struct SystemLine<'a> {
+    v: u64,
+    #[serde(flatten)]
+    line: &'a TransferLine,
 }
 
 /// Every kept record: what a watch with history delivers before its mark.
@@ -126,7 +190,7 @@ async fn export_history(
 #[derive(Debug)]
 enum Sink<'a> {
     Stdout(&'a mut Output),
-    File(BufWriter<File>, &'a Output),
+    File(Destination, &'a Output),
 }
 
 impl Sink<'_> {
@@ -147,10 +211,10 @@ impl Sink<'_> {
         }
     }
 
-    fn finish(self) -> std::io::Result<()> {
+    fn finish(self) -> anyhow::Result<()> {
         match self {
             Self::Stdout(_) => Ok(()),
-            Self::File(file, _) => file.into_inner()?.sync_all(),
+            Self::File(file, _) => file.finish(),
         }
     }
 }
@@ -160,11 +224,6 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-fn cannot_write(path: &Path) -> Problem {
-    let problem = Problem::new(ErrorKind::Unavailable, format!("cannot write {}", path.display()));
-    problem.help("choose a place that can be written and has space left")
 }
 
 fn full_disk() -> Problem {

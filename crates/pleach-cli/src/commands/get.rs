@@ -6,11 +6,12 @@ use crate::app::App;
 use crate::failure::Problem;
 use crate::record::Record;
 use crate::size::Size;
+use crate::text::printable;
 
 /// Prints the value of a key
 #[derive(Args, Debug)]
 #[command(after_help = "The value is followed by a newline, unless --raw asks for its exact bytes.\n\
-                  Bytes that are no text are not printed on a terminal without --raw.\n\
+                  On a terminal, control characters are shown escaped, and bytes that are no text are not printed, without --raw.\n\
                   A key without a value ends with exit code 3.\n\n\
                   Examples:\n  pleach kv get carts user.42\n  pleach kv get carts user.42 --revision 7\n  \
                   pleach --store nats://localhost kv get carts user.42 --reads leader\n  \
@@ -86,7 +87,14 @@ impl GetArgs {
             let help = "add `--raw > FILE` to keep its bytes, --raw to print them anyway, or --json";
             return Err(Problem::invalid(message).help(help).into());
         }
-        app.output.bytes(&entry.value)?;
-        if self.raw { Ok(()) } else { app.output.bytes(b"\n") }
+        match std::str::from_utf8(&entry.value) {
+            // A value must not move the cursor of whoever looks at it, or tell the terminal anything.
+            Ok(text) if !self.raw && app.output.is_terminal() => app.output.line(printable(text)),
+            _ if self.raw => app.output.bytes(&entry.value),
+            _ => {
+                app.output.bytes(&entry.value)?;
+                app.output.bytes(b"\n")
+            }
+        }
     }
 }

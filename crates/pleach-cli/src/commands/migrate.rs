@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,9 +7,11 @@ use std::time::Duration;
 use clap::Args;
 use pleach::migrate::{Advance, Begun, Finished, Loss, MigrateError, MigrateOptions, Migration, Plan};
 use pleach::nats::{NatsOptions, Scans};
+use pleach::stores::Extent;
 use pleach::{BucketName, Clock as _, Error, ErrorKind, OpenOptions, Store, StoreUrl, SystemClock};
 use serde_json::{Value, json};
 
+use super::moved::Moved;
 use super::records;
 use crate::app::App;
 use crate::failure::Problem;
@@ -32,6 +35,9 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
                   every bucket with its configuration, history, headers and remaining times to live, repeats\n\
                   what is changed meanwhile, and compares both sides by a digest of all live keys. Revisions\n\
                   and times are new in the target.\n\n\
+                  Contracts move with their buckets, with decisions and overrides: they are in force in the\n\
+                  target once everything is copied, and until then the target's buckets take nothing else.\n\
+                  Name all buckets of a contract or none.\n\n\
                   How far it has come is kept in the target. Stopped or killed, it goes on with the same\n\
                   command, and once it is done the same command compares once more.\n\n\
                   To move without a long stop: run with --follow while programs go on writing. When the lag is\n\
@@ -64,6 +70,10 @@ pub(crate) struct MigrateArgs {
     /// Goes on although the target cannot keep everything
     #[arg(long)]
     accept_loss: bool,
+
+    /// Copies the entries alone: the contracts that own the buckets stay behind
+    #[arg(long)]
+    without_contracts: bool,
 
     /// Says what would be done and lost, and changes nothing
     #[arg(long)]
@@ -117,13 +127,22 @@ impl MigrateArgs {
         origin: String,
         app: &mut App,
     ) -> anyhow::Result<()> {
-        let options = MigrateOptions { origin, history: self.history, accept_loss: self.accept_loss };
+        let options = MigrateOptions {
+            origin,
+            history: self.history,
+            accept_loss: self.accept_loss,
+            without_contracts: self.without_contracts,
+        };
+        let pairs = self.pairs(source).await?;
+        // First, since what it refuses cannot be helped by another bucket name.
+        let moved = Moved::plan(source, target, self.extent(), names(&pairs)).await?;
         let mut plans = Vec::new();
-        for BucketPair { from, to } in self.pairs(source).await? {
+        for BucketPair { from, to } in pairs {
             let plan = Plan::make(source, target, &from, &to, &options).await?;
             print_plan(&plan, &mut app.output)?;
             plans.push(plan);
         }
+        moved.print(&mut app.output).await?;
         print_notes(&plans, &mut app.output)?;
         app.output.flush()?;
         if let Some(plan) = plans.iter().find(|plan| !plan.losses.is_empty() && !self.accept_loss) {
@@ -134,6 +153,7 @@ impl MigrateArgs {
             return Ok(());
         }
         let entries = plans.iter().map(|plan| plan.entries).sum::<Option<u64>>();
+        moved.begin().await?;
         let mut migrations = Vec::new();
         for plan in plans {
             migrations.push(Migration::begin(source, target, plan, &options).await?);
@@ -143,9 +163,17 @@ impl MigrateArgs {
         let is_done = self.advance(&mut migrations, &interrupt, &mut teller, &mut app.output).await?;
         drop(teller);
         if is_done {
-            return finish(migrations, &mut app.output).await;
+            finish(migrations, &mut app.output).await?;
+            return moved.finish(&mut app.output).await;
         }
         self.stopped(&migrations, &mut app.output)
+    }
+
+    /// Which contracts move; none if they stay behind.
+    fn extent(&self) -> Option<Extent> {
+        let named = || self.buckets.iter().map(|pair| pair.from.clone()).collect();
+        let extent = if self.buckets.is_empty() { Extent::Store } else { Extent::Buckets(named()) };
+        (!self.without_contracts).then_some(extent)
     }
 
     async fn pairs(&self, source: &Store) -> anyhow::Result<Vec<BucketPair>> {
@@ -153,10 +181,10 @@ impl MigrateArgs {
             return Ok(self.buckets.clone());
         }
         let names = source.buckets().await?.into_iter().map(|info| info.name);
-        // What a store knows about its contracts is its own: the target plans them itself, and adopts the buckets.
+        // Its records move by themselves, after all buckets.
         let names = names.filter(|name| name.as_str() != pleach::stores::SYSTEM_BUCKET);
         let pairs: Vec<_> = names.map(|name| BucketPair { from: name.clone(), to: name }).collect();
-        if pairs.is_empty() {
+        if pairs.is_empty() && source.contracts().lineages().await?.is_empty() {
             let problem = Problem::not_found("there is no bucket in the source");
             return Err(problem.help("name another store with --from").into());
         }
@@ -214,6 +242,10 @@ impl MigrateArgs {
             Problem::new(ErrorKind::Unavailable, "the migration was stopped before it was complete");
         Err(problem.help("do the same again: it goes on where it was").into())
     }
+}
+
+fn names(pairs: &[BucketPair]) -> BTreeMap<BucketName, BucketName> {
+    pairs.iter().map(|pair| (pair.from.clone(), pair.to.clone())).collect()
 }
 
 async fn finish(migrations: Vec<Migration>, output: &mut Output) -> anyhow::Result<()> {

@@ -13,6 +13,7 @@ pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod ls;
 pub(crate) mod migrate;
+mod moved;
 pub(crate) mod rebuild;
 pub(crate) mod remove;
 pub(crate) mod revert;

@@ -5,9 +5,9 @@ use pleach_contract::codegen::{RustOptions, rust_module};
 use serde_json::json;
 
 use super::digest::refused;
-use super::fmt::replace;
 use super::source::Source;
 use crate::app::App;
+use crate::destination;
 use crate::record::JSON_VERSION;
 
 /// Writes a typed Rust module for a contract: its values, its keys, and its stores
@@ -38,8 +38,8 @@ impl CodegenArgs {
             }
             return app.output.bytes(code.as_bytes());
         };
-        replace(&path, &code)?;
-        let object = json!({"v": JSON_VERSION, "file": path, "id": contract.id, "digest": contract.digest()});
+        destination::write(&path, code.as_bytes())?;
+        let object = json!({"v": JSON_VERSION, "file": path.display().to_string(), "id": contract.id, "digest": contract.digest()});
         app.output.confirm(&object, format_args!("a module for {} is in {}", contract.id, path.display()))
     }
 }

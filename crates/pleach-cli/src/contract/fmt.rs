@@ -1,7 +1,5 @@
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
 use pleach_contract::format_text;
 use serde_json::json;
@@ -9,6 +7,7 @@ use serde_json::json;
 use super::digest::refused;
 use super::source::Source;
 use crate::app::App;
+use crate::destination;
 use crate::failure::Problem;
 use crate::record::JSON_VERSION;
 use crate::text::counted;
@@ -50,7 +49,7 @@ impl FmtArgs {
                 app.output.bytes(text.as_bytes())?;
             } else {
                 if changed {
-                    replace(&source.path, &text)?;
+                    destination::write(&source.path, text.as_bytes())?;
                 }
                 let done = if changed { "is laid out" } else { "was laid out already" };
                 let object = json!({"v": JSON_VERSION, "file": name, "changed": changed});
@@ -71,17 +70,4 @@ impl FmtArgs {
         let problem = Problem::new(pleach::ErrorKind::Conflict, message);
         Err(problem.help("run `pleach contract fmt` on them").into())
     }
-}
-
-/// Writes a file beside it and puts it in its place, so that no one ever finds half of it.
-pub(super) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    let cannot = || {
-        let problem = Problem::invalid(format!("cannot write {}", path.display()));
-        problem.help("name a place that can be written to")
-    };
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let beside = path.with_file_name(name);
-    fs::write(&beside, text).with_context(cannot)?;
-    fs::rename(&beside, path).with_context(cannot)
 }

@@ -8,6 +8,7 @@ mod diff;
 mod digest;
 pub(crate) mod explain_key;
 mod fmt;
+pub(crate) mod health;
 mod history;
 mod judged;
 mod members;
@@ -19,6 +20,7 @@ mod schema;
 pub(crate) mod source;
 mod status;
 mod template;
+mod verify;
 
 use clap::Subcommand;
 use pleach_contract::ContractId;
@@ -44,6 +46,7 @@ pub(crate) enum ContractCommand {
     Apply(apply::ApplyArgs),
     Reject(restore::RejectArgs),
     Status(status::StatusArgs),
+    Verify(verify::VerifyArgs),
     History(history::HistoryArgs),
     Restore(restore::RestoreArgs),
     Sweep(restore::SweepArgs),
@@ -64,6 +67,7 @@ impl ContractCommand {
             Self::Apply(args) => args.run(app).await,
             Self::Reject(args) => args.run(app).await,
             Self::Status(args) => args.run(app).await,
+            Self::Verify(args) => args.run(app).await,
             Self::History(args) => args.run(app).await,
             Self::Restore(args) => args.run(app).await,
             Self::Sweep(args) => args.run(app).await,

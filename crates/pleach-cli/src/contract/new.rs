@@ -5,9 +5,9 @@ use clap::Args;
 use pleach_contract::{Contract, Notation};
 use serde_json::json;
 
-use super::fmt::replace;
 use super::template::Template;
 use crate::app::App;
+use crate::destination;
 use crate::failure::Problem;
 use crate::record::JSON_VERSION;
 
@@ -71,9 +71,9 @@ impl NewArgs {
         if printed {
             return app.output.bytes(text.as_bytes());
         }
-        replace(&path, &text)?;
+        destination::write(&path, text.as_bytes())?;
         let contract = parsed.contract;
-        let object = json!({"v": JSON_VERSION, "file": path, "id": contract.id, "digest": contract.digest()});
+        let object = json!({"v": JSON_VERSION, "file": path.display().to_string(), "id": contract.id, "digest": contract.digest()});
         app.output.confirm(
             &object,
             format_args!(

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use pleach::BucketName;
 use pleach::stores::{Plan, PlanFinding, PlanOptions, ScanProgress};
+use pleach::{BucketName, Store};
 use pleach_contract::Places;
 use pleach_contract::evolution::Verdict;
 use serde_json::json;
 
 use super::diff::{contract, exit_code};
-use super::fmt::replace;
 use super::judged::Judged;
 use super::report::{Remark, Report, ReportForm, Weight, print};
 use super::source::Source;
 use crate::app::App;
+use crate::destination;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -24,6 +24,9 @@ use crate::size::Size;
 use crate::table::{Column, Table};
 use crate::text::{counted, time};
 use crate::wait::Interrupt;
+
+/// What a plan has in place of a store's id if there was no store when it was made. Planning creates none; applying does.
+pub(super) const NO_STORE: &str = "none";
 
 /// How many of the entries that stand against a change are shown to people.
 const SHOWN_SAMPLES: usize = 3;
@@ -73,7 +76,12 @@ impl PlanArgs {
         app.exit = Exit::JUDGING;
         let source = Source::read(&self.file)?;
         let contract = contract(&source, app)?;
-        let contracts = app.store_or_create().await?.contracts();
+        let is_new = app.is_missing()?;
+        if is_new && self.guard {
+            // A guard is kept in the store, and planning creates none.
+            app.store().await?;
+        }
+        let contracts = if is_new { Store::in_memory() } else { app.store().await? }.contracts();
         let progress = Progress::entries(0, &app.output);
         let options = PlanOptions {
             service: self.service,
@@ -85,7 +93,13 @@ impl PlanArgs {
             })),
             cancel: Some(Interrupt::catch()?.flag()),
         };
-        let plan = contracts.plan(&contract, options).await?;
+        let mut plan = contracts.plan(&contract, options).await?;
+        if is_new {
+            plan.store = NO_STORE.into();
+            if self.out.is_none() {
+                app.output.note("there is no store yet; add --out FILE to apply this to a new one");
+            }
+        }
         if let Some(path) = &self.out {
             write(&plan, path)?;
         }
@@ -112,7 +126,7 @@ impl PlanArgs {
 
 fn write(plan: &Plan, path: &Path) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan).context("cannot write the plan as JSON")?;
-    replace(path, &(text + "\n"))
+    destination::write(path, (text + "\n").as_bytes())
 }
 
 /// The buckets that were read, and how many entries of each version they have.
@@ -191,7 +205,7 @@ fn report<'s>(source: &'s Source, plan: &Plan, out: Option<&Path>, is_guarded: b
     let object = json!({
         "v": JSON_VERSION, "event": "planned", "file": name, "id": plan.lineage, "plan": plan.id, "digest": plan.target,
         "verdict": plan.verdict(), "nothing": plan.is_nothing(), "base": plan.base, "scans": plan.scans, "drift": plan.drift, "steps": plan.steps,
-        "estimateMs": plan.estimate_ms, "expires": plan.expires.to_string(), "out": out,
+        "estimateMs": plan.estimate_ms, "expires": plan.expires.to_string(), "out": out.map(|out| out.display().to_string()),
     });
     Report {
         source,

@@ -4,8 +4,8 @@ use clap::Args;
 use pleach_contract::{FORMAT, format_schema};
 use serde_json::json;
 
-use super::fmt::replace;
 use crate::app::App;
+use crate::destination;
 use crate::record::JSON_VERSION;
 
 /// Prints the JSON Schema of contracts, with which editors complete and check them
@@ -28,8 +28,8 @@ impl SchemaArgs {
             }
             return app.output.line(serde_json::to_string_pretty(&schema)?);
         };
-        replace(&path, &format!("{}\n", serde_json::to_string_pretty(&schema)?))?;
-        let object = json!({"v": JSON_VERSION, "file": path, "format": FORMAT});
+        destination::write(&path, format!("{}\n", serde_json::to_string_pretty(&schema)?).as_bytes())?;
+        let object = json!({"v": JSON_VERSION, "file": path.display().to_string(), "format": FORMAT});
         app.output.confirm(&object, format_args!("the schema of {FORMAT} is in {}", path.display()))
     }
 }

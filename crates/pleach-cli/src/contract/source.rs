@@ -3,7 +3,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use pleach::ErrorKind;
 use pleach_contract::{Contract, DOCUMENT_BYTES_MAX, Notation, Parsed, Problems};
 
 use crate::failure::Problem;
@@ -27,12 +26,7 @@ impl Source {
         } else {
             let read = File::open(path).and_then(limited);
             read.map_err(|error| {
-                let kind = if error.kind() == io::ErrorKind::NotFound {
-                    ErrorKind::NotFound
-                } else {
-                    ErrorKind::Invalid
-                };
-                let problem = Problem::new(kind, format!("cannot read the contract {name}"));
+                let problem = Problem::unreadable(&error, format!("cannot read the contract {name}"));
                 anyhow::Error::new(error)
                     .context(problem.help("name a file that can be read, or `-` for stdin"))
             })?

@@ -97,8 +97,8 @@ async fn first_plans(contracts: &Contracts, found: &[LineageStatus]) -> anyhow::
 
 fn object(status: &LineageStatus) -> Value {
     let plans: Vec<Value> = status.plans.iter().map(plan_object).collect();
-    json!({"v": JSON_VERSION, "authority": status.authority, "buckets": status.buckets, "plans": plans,
-        "unfinished": status.is_unfinished})
+    json!({"v": JSON_VERSION, "authority": status.authority, "inForce": status.in_force, "buckets": status.buckets, "plans": plans,
+        "unfinished": status.is_unfinished, "verified": status.verified, "overridesSince": status.overrides_since})
 }
 
 fn first_object(plan: &Plan) -> Value {
@@ -122,6 +122,28 @@ fn print(status: &LineageStatus, output: &mut Output) -> anyhow::Result<()> {
     let heading = output.paint().bold(&authority.lineage);
     output.line(format_args!("{heading}  version {}, {}", authority.version, in_force(&authority.status)))?;
     output.line(format_args!("  digest  {}", authority.digest))?;
+    if status.in_force.as_ref() != Some(&authority.digest) {
+        let in_force = status.in_force.as_deref().unwrap_or("no contract");
+        output.line(format_args!("  in force  {in_force}"))?;
+    }
+    if let Some(verified) = &status.verified {
+        let (lineage, time) = (&authority.lineage, verified.time);
+        let records = counted(verified.records, "stored value", "stored values");
+        match verified.breaches {
+            0 => output.line(format_args!("  verified  {time}: all of {records} keep it"))?,
+            count => output.line(format_args!(
+                "  verified  {time}: {count} of {records} break it; list them with `pleach contract verify {lineage}`"
+            ))?,
+        }
+    }
+    if status.overrides_since > 0 {
+        let times = counted(status.overrides_since, "time", "times");
+        let since = if status.verified.is_some() { " since" } else { "" };
+        let lineage = &authority.lineage;
+        output.line(format_args!(
+            "  guards  passed {times}{since}; check with `pleach contract verify {lineage}`"
+        ))?;
+    }
     if status.is_unfinished {
         output.line("  an apply was interrupted; go on with `pleach contract apply PLAN`")?;
     }
@@ -158,6 +180,7 @@ fn state(owner: &Owner) -> String {
         OwnerState::SetAside { until, .. } => format!("set aside until {until}"),
         OwnerState::Restored => "restored".into(),
         OwnerState::Going => "being deleted".into(),
+        OwnerState::Arriving => "being copied from another store".into(),
     }
 }
 

@@ -74,8 +74,8 @@ pub(crate) struct PutArgs {
 /// Deletes an entry
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 if it was deleted; 3 if there was none; 4 if --revision was given and the entry is not\n\
-                  that one; 9 if it is damaged, which only `pleach state admin delete` deletes.\n\n\
+    after_help = "Exit codes: 0 if it was deleted, whether it could be read or not; 3 if there was none; 4 if\n\
+                  --revision was given and the entry is not that one.\n\n\
                   Examples:\n  \
                   pleach state delete --as user:ann --contract notes.yaml drafts first\n  \
                   pleach state delete --as user:ann --contract notes.yaml drafts first --revision r12"
@@ -94,7 +94,7 @@ pub(crate) struct DeleteArgs {
 
 impl GetArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let store = self.session.open(app, false).await?.store(&self.place.store)?;
+        let store = self.session.open(app).await?.store(&self.place.store)?;
         let outcome = store.get(self.place.key.as_deref()).await?;
         show(app, &outcome.to_json(), shown_by(&outcome))?;
         match outcome {
@@ -108,7 +108,7 @@ impl GetArgs {
 impl PutArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let value = ValueArgs::new(self.value.map(Into::into), self.file).read(&app.output)?;
-        let store = self.session.open(app, true).await?.store(&self.place.store)?;
+        let store = self.session.open(app).await?.store(&self.place.store)?;
         let expect = match (self.create, self.revision) {
             (true, _) => Expect::Absent,
             (false, Some(revision)) => Expect::Revision(revision),
@@ -141,7 +141,7 @@ impl PutArgs {
 
 impl DeleteArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let store = self.session.open(app, false).await?.store(&self.place.store)?;
+        let store = self.session.open(app).await?.store(&self.place.store)?;
         let outcome =
             store.delete(self.place.key.as_deref(), DeleteOptions { expect: self.revision }).await?;
         if outcome == DeleteOutcome::Deleted {
@@ -150,8 +150,8 @@ impl DeleteArgs {
         show(app, &outcome.to_json(), None)?;
         Err(match self.revision {
             None => absent(&self.place).into(),
-            Some(revision) => {
-                let message = format!("{} is not there with revision {revision}", self.place.shown());
+            Some(_) => {
+                let message = format!("{} is not there with that revision", self.place.shown());
                 Problem::new(ErrorKind::Conflict, message).help("look again, and decide anew").into()
             }
         })

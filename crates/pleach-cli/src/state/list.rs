@@ -14,7 +14,7 @@ use crate::text;
                   moves what comes after it. With --prefix keys are relative to it; `a/b` lists `a/b/c`, and not\n\
                   `a/bc`. A bad entry is listed with what is wrong with it, and is no failure. With --json the page is\n\
                   one object, with the number of all entries and where the next page begins.\n\n\
-                  Exit codes: 0 if the page could be read, empty or not; 2 if the offset is past the end.\n\n\
+                  Exit codes: 0 if the page could be read; at the end and past it the page is empty.\n\n\
                   Examples:\n  \
                   pleach state list --as user:ann --contract notes.yaml drafts\n  \
                   pleach state list --as user:ann --contract notes.yaml drafts --prefix inbox --limit 20 --offset 40"
@@ -42,7 +42,7 @@ pub(crate) struct ListArgs {
 
 impl ListArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
-        let map = self.session.open(app, false).await?.map::<Value>(&self.store)?.prefix(&self.prefix);
+        let map = super::view(self.session.open(app).await?.map::<Value>(&self.store)?, &self.prefix);
         let page = map.list(ListOptions { offset: self.offset, limit: self.limit }).await?;
         if app.output.is_json() {
             return app.output.object(&page.to_json());

@@ -8,8 +8,9 @@ mod watch;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use pleach::state::{Principal, Session, State};
+use pleach::state::{MapStore, Principal, Session, State};
 use pleach_contract::Contract;
+use serde_json::Value;
 
 use crate::app::App;
 use crate::contract::source::Source;
@@ -20,11 +21,14 @@ use crate::failure::Problem;
 #[command(
     after_help = "A contract declares stores by name: one that holds a value, or a map of values under keys. Every\n\
                   user and every device has entries of their own in them; --as says whose they are, and stands for the\n\
-                  authentication that a server would do. docs/state.md has all of it.\n\n\
+                  authentication that a server would do. The store must have accepted the contract: plan it, and apply\n\
+                  the plan. docs/state.md has all of it.\n\n\
                   Exit codes: 0 if it was done; 2 if the command, key or value is against the rules; 3 if there is no\n\
-                  entry; 4 if there is another entry than expected, or one of an older version that the program has to\n\
-                  migrate; 9 if the entry is damaged. See `pleach help exit-codes` for the others.\n\n\
+                  entry, or no contract was accepted; 4 if there is another entry than expected, or one of an older\n\
+                  version that the program has to migrate; 9 if the entry is damaged or breaks its schema. See `pleach\n\
+                  help exit-codes` for the others.\n\n\
                   Examples:\n  \
+                  pleach contract plan notes.yaml --out plan.json && pleach contract apply plan.json\n  \
                   pleach state put --as user:ann --contract notes.yaml drafts first --value '{\"title\": \"Dear\"}'\n  \
                   pleach state get --as user:ann --contract notes.yaml drafts first\n  \
                   pleach state list --as user:ann --contract notes.yaml drafts\n  \
@@ -89,12 +93,11 @@ impl PlaceArgs {
 }
 
 impl SessionArgs {
-    /// A session on the state of a store that is there, or is made if `create` says so.
-    async fn open(self, app: &mut App, create: bool) -> anyhow::Result<Session> {
+    /// A session on the state of a store that is there, and has accepted the contract.
+    async fn open(self, app: &mut App) -> anyhow::Result<Session> {
         let contract = self.read()?;
-        let store = if create { app.store_or_create().await? } else { app.store().await? };
-        let state = store.state().await?;
-        let compiled = state.contract(&contract)?;
+        let state = app.store().await?.state().await?;
+        let compiled = state.contract(&contract).await?;
         Ok(state.session(self.principal, &compiled))
     }
 
@@ -106,6 +109,11 @@ impl SessionArgs {
         })?;
         Ok(parsed.contract)
     }
+}
+
+/// What is below a path of a map; the whole map if the path is empty.
+fn view(map: MapStore<Value>, path: &str) -> MapStore<Value> {
+    if path.is_empty() { map } else { map.prefix(path) }
 }
 
 /// The state of a store that is there.

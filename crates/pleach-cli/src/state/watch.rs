@@ -3,7 +3,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use pleach::state::{Cell, StateEvent, StateWatch, WatchFrom};
+use pleach::state::{Cell, StateEvent, StateRevision, StateWatch, WatchFrom};
 use pleach_contract::StoreKind;
 use serde_json::Value;
 
@@ -58,9 +58,10 @@ impl FromStr for From {
         Ok(Self(match text {
             "now" => WatchFrom::Now,
             "latest" => WatchFrom::Latest,
-            revision => WatchFrom::After(
-                revision.parse().map_err(|_| "expected now, latest or a revision such as r12")?,
-            ),
+            text => match text.parse::<StateRevision>() {
+                Ok(revision) if !revision.is_unknown() => WatchFrom::After(revision),
+                _ => return Err("expected now, latest or a revision such as r12".into()),
+            },
         }))
     }
 }
@@ -68,14 +69,14 @@ impl FromStr for From {
 impl WatchArgs {
     pub(crate) async fn run(self, app: &mut App) -> anyhow::Result<()> {
         let interrupt = Interrupt::catch()?;
-        let session = self.session.open(app, false).await?;
+        let session = self.session.open(app).await?;
         let mut events: StateWatch<Value> = match session.store(&self.store)?.kind() {
             StoreKind::Value if self.prefix.is_empty() => {
                 session.value(&self.store)?.watch(self.from.0).await?
             }
             // Only a map has something below a path: of a value store that is an error.
             StoreKind::Value | StoreKind::Map => {
-                session.map(&self.store)?.prefix(&self.prefix).watch(self.from.0).await?
+                super::view(session.map(&self.store)?, &self.prefix).watch(self.from.0).await?
             }
         };
         let mut left = self.count.map(NonZeroU64::get);

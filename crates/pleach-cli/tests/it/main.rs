@@ -2,11 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, its helpers too")]
 
 mod buckets;
+mod causes;
 mod consumers;
 mod contract_apply;
 mod contract_diff;
 mod contract_plan;
+mod contract_verify;
 mod contracts;
+mod destination;
 mod errors;
 mod export_import;
 mod given;
@@ -16,6 +19,7 @@ mod import_killed;
 mod inspecting;
 mod listing;
 mod migrating;
+mod moving_contracts;
 mod nats;
 mod output;
 mod processes;

@@ -1,5 +1,6 @@
 //! Runs the shell sessions of the README and of the guide: fenced `console` blocks, with a command after each `$ ` and
-//! what it prints below. In what is printed, `…` alone in a line stands for any lines, and elsewhere for any text. A
+//! what it prints below. The lines of a fenced `sh` block that begin with `cargo run --release -- ` are run as `pleach`, whatever
+//! they print, as long as they succeed. In what is printed, `…` alone in a line stands for any lines, and elsewhere for any text. A
 //! fenced block that names a file, such as `yaml contract.yaml`, is written to that file first.
 
 use std::env;
@@ -16,6 +17,12 @@ const SERVER: &str = "nats://localhost";
 
 /// How a step begins that writes a file: its name follows, and what would be expected is what it holds.
 const WRITE: &str = "write ";
+
+/// How a line of a `sh` block begins that is run.
+const FROM_SOURCE: &str = "cargo run --release -- ";
+
+/// What is expected of it.
+const SUCCEEDS: &str = "(it succeeds)";
 
 /// A command of a session, and what it shall print.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +80,14 @@ fn run_sessions(text: &str) -> Result<(), String> {
             .current_dir(directory.path())
             .env("PATH", &paths);
         shell.env_remove("PLEACH_STORE").stdin(Stdio::null());
-        let printed = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+        let output = shell.output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        if expected == [SUCCEEDS] {
+            if !output.status.success() {
+                return Err(format!("line {line}: $ {command}\nshall succeed\nbut prints\n{printed}"));
+            }
+            continue;
+        }
         let printed: Vec<&str> = printed.lines().collect();
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         if !lines_match(&expected, &printed) {
@@ -98,6 +112,9 @@ fn steps(text: &str) -> Vec<Step> {
             }
             in_session = !in_session && (line.trim() == "```console" || file.is_some());
             goes_on = false;
+        } else if let Some(arguments) = line.strip_prefix(FROM_SOURCE).filter(|_| !in_session) {
+            let command = format!("pleach {arguments}");
+            steps.push(Step { line: index + 1, command, expected: vec![SUCCEEDS.into()] });
         } else if in_session && goes_on {
             let step = steps.last_mut().expect("a command goes on");
             step.command.push('\n');

@@ -28,6 +28,17 @@ impl Terminal {
         Self { ours: ours.into(), theirs }
     }
 
+    /// Runs a command whose stdout is the terminal, and returns what it printed there.
+    pub(crate) fn shows(mut self, mut command: Command) -> String {
+        let mut child =
+            command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(self.theirs).spawn().unwrap();
+        drop(command);
+        let mut shown = Vec::new();
+        let _ = self.ours.read_to_end(&mut shown);
+        child.wait().unwrap();
+        String::from_utf8(shown).unwrap()
+    }
+
     /// Runs a command whose stdin and stderr are the terminal, types these answers, and returns what was shown there
     /// and the exit code.
     pub(crate) fn run(mut self, mut command: Command, answers: &str) -> (String, i32) {

@@ -2,12 +2,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::read::suggest;
 use super::{
-    Access, Contract, Counter, Index, Keyspace, KvResource, NAME_CHARS_MAX, Relationship, Retention,
-    SCHEMAS_MAX, SchemaReference, TtlTier, derived,
+    Access, Contract, ContractKind, Counter, Index, Keyspace, KvResource, NAME_CHARS_MAX, Relationship,
+    Retention, SCHEMAS_MAX, SchemaReference, TtlTier, derived,
 };
 use crate::key::{AccessPath, Grammar, Kind, Segment, overlaps};
 use crate::problem::{Code, Problem, Problems};
-use crate::schema::Validators;
+use crate::schema::{self, Validators};
 use crate::text::child;
 
 /// Finds what the fields alone do not show: names that lead nowhere, and things that contradict each other.
@@ -24,6 +24,7 @@ pub(super) fn contract(contract: &Contract, validators: &Validators, problems: &
             &format!("state '{name}'"),
         );
     }
+    check.kind();
     check.aliases(contract.resources.kv.keys(), "/resources/kv");
     for (alias, resource) in &contract.resources.kv {
         let path = child("/resources/kv", alias);
@@ -72,11 +73,12 @@ fn check_schemas(contract: &Contract, validators: &Validators, problems: &mut Pr
             let fix = "begin with a letter, go on with letters, digits, `_`, `-` and `.`, at most 128";
             problems.push(Problem::new(Code::NameForm, path.clone(), message, fix));
         }
-        if let Err(found) = validators.get(value) {
-            for problem in found.list() {
-                let path = format!("{path}{}", problem.path);
-                problems.push(Problem { path, ..problem.clone() });
-            }
+        let found = match validators.get(value) {
+            Ok(_) => schema::warnings(value),
+            Err(found) => found.list().to_vec(),
+        };
+        for problem in found {
+            problems.push(Problem { path: format!("{path}{}", problem.path), ..problem });
         }
     }
 }
@@ -106,6 +108,16 @@ impl Check<'_> {
                 "begin with a letter, go on with letters, digits, `_` and `-`, at most {NAME_CHARS_MAX}"
             );
             self.problem(Code::NameForm, path, message, fix);
+        }
+    }
+
+    /// What a device stores belongs to that device, so a device has state and no buckets of its own.
+    fn kind(&mut self) {
+        let aliases: Vec<&str> = self.contract.resources.kv.keys().map(String::as_str).collect();
+        if self.contract.kind == ContractKind::Device && !aliases.is_empty() {
+            let message = format!("a contract of kind `device` has the KV resources {}", aliases.join(", "));
+            let fix = "declare them in the contract of the service that owns them, or use `state`; or change `kind`";
+            self.problem(Code::KindResources, "/resources/kv", message, fix);
         }
     }
 
@@ -217,7 +229,7 @@ impl<'c> Parts<'c, '_> {
                 let path = child(&path, place);
                 if !seen.insert(member) {
                     let message = format!("`{member}` is in the group twice");
-                    self.check.problem(Code::NameClash, path, message, "remove one");
+                    self.check.problem(Code::MemberRepeated, path, message, "remove one of the two");
                 } else if !known.contains(member.as_str()) {
                     let message = format!("resources.kv '{}' has no member `{member}`", self.alias);
                     let fix = suggest(member, known.iter().copied(), "declare it");

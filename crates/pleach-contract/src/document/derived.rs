@@ -22,8 +22,13 @@ pub(super) fn check(keyspaces: &BTreeMap<String, Keyspace>, path: &str, problems
             }
             Role::Derived | Role::Source => {}
         }
+        let mut seen = BTreeSet::new();
         for (index, source) in keyspace.from.iter().enumerate() {
-            if !keyspaces.contains_key(source) {
+            if !seen.insert(source) {
+                let message = format!("`{name}` is built from `{source}` twice");
+                let path = child(&child(&path, "from"), index);
+                problems.push(Problem::new(Code::MemberRepeated, path, message, "remove one of the two"));
+            } else if !keyspaces.contains_key(source) {
                 let message = format!("there is no keyspace `{source}`");
                 let fix = suggest(source, keyspaces.keys().map(String::as_str), "declare it");
                 let path = child(&child(&path, "from"), index);

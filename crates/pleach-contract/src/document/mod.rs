@@ -234,6 +234,19 @@ impl Contract {
         Self::of_value(value, Problems::default(), validators)
     }
 
+    /// Reads a contract that a store has kept. Rules that earlier versions did not have do not make it unreadable.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, warnings included.
+    pub fn from_stored(value: &Value) -> Result<Self, Problems> {
+        text::check_limits(value).map_err(|problem| Problems::from_iter([*problem]))?;
+        let mut problems = Problems::default();
+        let contract = Self::checked(&Node::of(value), &mut problems, &Validators::default());
+        let problems = problems.without_later_rules();
+        contract.filter(|_| !problems.has_errors()).ok_or(problems)
+    }
+
     pub(crate) fn of_value(
         value: &Value,
         mut problems: Problems,
@@ -270,13 +283,16 @@ impl Contract {
     }
 
     fn of_node(node: &Node, mut problems: Problems, validators: &Validators) -> Result<Parsed, Problems> {
-        let contract = read::contract(node, &mut problems);
-        if let Some(contract) = &contract {
-            check::contract(contract, validators, &mut problems);
-        }
-        match contract {
+        match Self::checked(node, &mut problems, validators) {
             Some(contract) if !problems.has_errors() => Ok(Parsed { contract, warnings: problems }),
             _ => Err(problems),
         }
+    }
+
+    /// Reads and checks a document, as far as it can be read.
+    fn checked(node: &Node, problems: &mut Problems, validators: &Validators) -> Option<Self> {
+        let contract = read::contract(node, problems)?;
+        check::contract(&contract, validators, problems);
+        Some(contract)
     }
 }

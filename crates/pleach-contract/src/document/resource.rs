@@ -97,6 +97,7 @@ pub struct Keyspace {
     pub role: Role,
     /// The keyspaces that a derived one is built from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("uniqueItems" = true))]
     pub from: Vec<String>,
     /// How long its values live, in a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -295,7 +296,7 @@ pub struct Condition {
 #[serde(deny_unknown_fields)]
 pub struct AtomicGroup {
     /// Keyspaces, indexes, relationships and counters of the resource.
-    #[schemars(length(min = 2))]
+    #[schemars(length(min = 2), extend("uniqueItems" = true))]
     pub members: Vec<String>,
     /// Why they belong together. Not part of the digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]

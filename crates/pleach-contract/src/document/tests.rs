@@ -9,6 +9,8 @@ use crate::problem::Code;
 use crate::text::{DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, format_text};
 use crate::{ContractBuilder, canonical, format_schema};
 
+mod sets;
+
 const CASES: &str = include_str!("../../testdata/cases.yaml");
 
 fn yaml(text: &str) -> Result<Parsed, Problems> {

@@ -13,12 +13,27 @@ pub(super) fn reason(finding: &Finding) -> String {
         Effect::Unknown => {
             Some("whether programs with the old contract accept what is written from now on cannot be told")
         }
+        Effect::Scan | Effect::Breaks if unbinds(finding.code) => {
+            Some("programs with the old contract cannot bind it any more")
+        }
         Effect::Scan | Effect::Breaks => {
             Some("programs with the old contract may refuse or miss what is written from now on")
         }
     };
     let parts = [special(finding), Some(stored).filter(|_| !says_all(finding)), written];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// Whether programs with the old contract look for a name that is gone.
+fn unbinds(code: Code) -> bool {
+    matches!(
+        code,
+        Code::KeyspaceRemoved
+            | Code::KeyspaceRenamed
+            | Code::KeyspaceSplit
+            | Code::KeyspaceMerged
+            | Code::ResourceRemoved
+    )
 }
 
 /// Whether what is special about a finding leaves nothing to say about what is stored.
@@ -49,7 +64,12 @@ fn special(finding: &Finding) -> Option<&'static str> {
         Code::ChoiceAdded if finding.backward == Effect::Scan => {
             "a value must fit exactly one branch, and may fit the new one too"
         }
-        Code::KeyNamed | Code::KeyspaceRenamed => "the name is not a part of the keys",
+        Code::KeyNamed | Code::KeyspaceRenamed if finding.backward == Effect::Ok => {
+            "the name is not a part of the keys"
+        }
+        Code::KeyspaceSplit | Code::KeyspaceMerged => {
+            "entries stay where they are, and belong to the keyspace that takes their key"
+        }
         Code::IndexAdded | Code::CounterAdded => "it is built from what is stored before anyone reads it",
         Code::TtlRaised => "values stay longer than was promised before",
         Code::HistoryLowered => "older records of a key are trimmed as soon as it is applied",
@@ -88,11 +108,21 @@ pub(super) fn fix(finding: &Finding) -> &'static str {
         | Code::TtlLowered
         | Code::RetentionAdded
         | Code::RetentionLowered
-        | Code::RetentionChanged => "see what would go by a scan, and acknowledge it",
-        Code::SizeLowered => "see which values are larger by a scan, and make them smaller first",
+        | Code::RetentionChanged => {
+            "keep the old limit, or acknowledge that what lies beyond the new one goes"
+        }
+        Code::SizeLowered => "keep the old limit, or make the values that are larger smaller first",
         Code::VersionUnaccepted => "list the old version under `acceptedVersions` with its schema",
         Code::VersionDropped => "migrate the entries that still carry it, then drop it",
-        Code::IndexUnique => "see which entries share a key by a scan, and change all but one of each",
+        Code::IndexUnique => "of the entries that share a key of the index, change all but one first",
+        Code::KeyspaceRenamed | Code::KeyspaceSplit | Code::KeyspaceMerged
+            if finding.verdict == Verdict::Safe =>
+        {
+            "update the programs together with it: those with the old contract stop working when it is applied"
+        }
+        Code::KeyspaceRenamed | Code::KeyspaceSplit | Code::KeyspaceMerged => {
+            "declare keyspaces for the keys that none takes, correct the values that are refused, and update the programs together with it"
+        }
         Code::IndexChanged | Code::CounterChanged => {
             "declare a new one beside it, build it, move the readers, then remove the old one"
         }
@@ -111,7 +141,7 @@ fn by_verdict(finding: &Finding) -> &'static str {
         (Verdict::Safe, Effect::Ok) => "nothing",
         (Verdict::Safe, _) => "update the programs that read before those that write",
         (Verdict::Scan, _) => {
-            "scan what is stored: if nothing stands against it, it is safe; else correct those values first, or raise the version and accept the old one"
+            "correct the values that stand against it first, or raise the version and accept the old one; without any, it is safe"
         }
         (Verdict::Dangerous, _) => "raise the version, accept the old one, and migrate the entries",
     }

@@ -1,7 +1,9 @@
+mod branches;
 mod contracts;
 mod cost;
 mod documentation;
 mod given;
+mod heirs;
 mod history;
 mod keys;
 mod schemas;

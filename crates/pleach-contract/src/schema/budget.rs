@@ -7,20 +7,8 @@ pub const EVALUATIONS_MAX: u64 = 10_000;
 /// How deep a value may be nested.
 pub const VALUE_DEPTH_MAX: usize = 128;
 
-/// How many evaluations one value may take, as far as its size, its depth and the schema foretell.
-pub const WORK_MAX: u64 = 200_000_000;
-
 /// The depth at which a schema is judged without a value.
 const SHALLOW_DEPTH: usize = 4;
-
-/// How many evaluations of subschemas any one place of a value can take, for each depth of the value.
-///
-/// A schema whose references fan out evaluates the same place twice as often with every step. So the most that can
-/// happen is counted beforehand: in place, numbers add up; of fields and items, the worst is taken.
-#[derive(Debug)]
-pub(super) struct Budget {
-    by_depth: Vec<u64>,
-}
 
 /// What one node can take at one depth.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,42 +35,29 @@ impl Cost {
     }
 }
 
-impl Budget {
-    /// Counts; a schema that may never end or takes too much at a small depth is refused.
-    pub(super) fn of(graph: &Graph) -> Result<Self, Vec<Problem>> {
-        let order = inner_first(&graph.nodes)?;
-        let mut below = vec![0; graph.nodes.len()];
-        let mut by_depth = Vec::with_capacity(VALUE_DEPTH_MAX + 1);
-        for _ in 0..=VALUE_DEPTH_MAX {
-            let mut costs = vec![Cost::default(); graph.nodes.len()];
-            for &index in &order {
-                costs[index] = cost(&graph.nodes[index], &costs, &below);
-            }
-            let totals: Vec<u64> = costs.into_iter().map(Cost::total).collect();
-            by_depth.push(totals[0]);
-            // Nothing grows any more: deeper values take no more either.
-            if totals == below {
-                break;
-            }
-            below = totals;
+/// Refuses a schema that takes too much of any value, and gives the order in which [`super::work::Work`] counts.
+///
+/// A schema whose references fan out evaluates the same place twice as often with every step. So the most that can happen is
+/// counted beforehand: in place, numbers add up; of fields and items, the worst is taken.
+pub(super) fn check(graph: &Graph) -> Result<Vec<usize>, Vec<Problem>> {
+    let order = inner_first(&graph.nodes)?;
+    let mut below = vec![0; graph.nodes.len()];
+    for _ in 0..=SHALLOW_DEPTH {
+        let mut costs = vec![Cost::default(); graph.nodes.len()];
+        for &index in &order {
+            costs[index] = cost(&graph.nodes[index], &costs, &below);
         }
-        let budget = Self { by_depth };
-        let shallow = budget.evaluations(SHALLOW_DEPTH);
-        if shallow > EVALUATIONS_MAX {
-            let message = format!(
-                "one place of a small value could take {shallow} evaluations, the most is {EVALUATIONS_MAX}"
-            );
-            let fix =
-                "refer to each part once, and tell the branches of `anyOf` and `oneOf` apart by a `const`";
-            return Err(vec![Problem::new(Code::SchemaBudget, "", message, fix)]);
-        }
-        Ok(budget)
+        below = costs.into_iter().map(Cost::total).collect();
     }
-
-    /// The most evaluations of one place of a value of this depth.
-    pub(super) fn evaluations(&self, depth: usize) -> u64 {
-        self.by_depth.get(depth).or(self.by_depth.last()).copied().unwrap_or(0)
+    let shallow = below[0];
+    if shallow > EVALUATIONS_MAX {
+        let message = format!(
+            "one place of a small value could take {shallow} evaluations, the most is {EVALUATIONS_MAX}"
+        );
+        let fix = "refer to each part once, and tell the branches of `anyOf` and `oneOf` apart by a `const`";
+        return Err(vec![Problem::new(Code::SchemaBudget, "", message, fix)]);
     }
+    Ok(order)
 }
 
 fn cost(node: &Node, costs: &[Cost], below: &[u64]) -> Cost {

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::weight::Weight;
 use crate::document::fields::nearest;
 use crate::problem::{Code, Problem};
 use crate::text::{child, unescaped};
@@ -36,6 +37,8 @@ pub(super) struct Node {
     pub(super) items: Vec<usize>,
     /// Whether it must know what others have looked at, for which they are evaluated again.
     pub(super) unevaluated: bool,
+    /// What its other keywords cost.
+    pub(super) weight: Weight,
 }
 
 /// A schema as its subschemas and what they lead to. The first node is the schema itself.
@@ -111,7 +114,11 @@ impl Walk<'_> {
 
     fn look(&mut self, path: String) -> Node {
         let mut node = Node { path: path.clone(), ..Node::default() };
-        let Some(Value::Object(schema)) = self.root.pointer(&path) else { return node };
+        let Some(Value::Object(schema)) = self.root.pointer(&path) else {
+            node.weight = Weight::of(&Map::new());
+            return node;
+        };
+        node.weight = Weight::of(schema);
         for (keyword, value) in schema {
             self.keyword(keyword, value, &path, &mut node);
         }

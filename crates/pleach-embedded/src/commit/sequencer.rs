@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pleach_engine::{
-    Action, BUCKETS_MAX, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Durability,
+    Action, BUCKETS_MAX, BucketConfig, CheckedBatch, CommitError, Committed, Compression, Demand, Durability,
     EngineError, Expectation, Headers, Key, Operation, Revision, Timestamp,
 };
 use tokio::sync::oneshot;
@@ -236,12 +236,11 @@ impl Sequencer {
         }
         let config = bucket.config();
         if !Arc::ptr_eq(&config, checked_against) {
-            let operations = batch.into_operations().into_iter().collect::<pleach_engine::Batch>();
-            batch = operations.check(&bucket.name, &config, &crate::engine::CAPABILITIES)?;
+            batch = batch.into_batch().check(&bucket.name, &config, &crate::engine::CAPABILITIES)?;
         }
         let now = self.core.clock.now();
-        for operation in batch.operations() {
-            self.check(bucket, &config, operation, now)?;
+        for demand in batch.demands() {
+            self.judge(bucket, &config, demand, now)?;
         }
         let first = self.writer.last().next();
         let records =
@@ -253,19 +252,19 @@ impl Sequencer {
         Ok((Arc::clone(&logged), Committed { first, last: logged.last, time: now }))
     }
 
-    fn check(
+    fn judge(
         &self,
         bucket: &Bucket,
         config: &BucketConfig,
-        operation: &Operation,
+        demand: Demand<'_>,
         now: Timestamp,
     ) -> Result<(), CommitError> {
-        if operation.expect == Expectation::Any {
+        if demand.expect == Expectation::Any {
             return Ok(());
         }
-        let newest = self.newest(bucket, &operation.key)?.filter(|newest| !newest.has_expired(config, now));
+        let newest = self.newest(bucket, demand.key)?.filter(|newest| !newest.has_expired(config, now));
         let newest = newest.map(|newest| (newest.revision, newest.op));
-        operation.check(&bucket.name, newest).map_err(CommitError::Conflict)
+        demand.judge(&bucket.name, newest).map_err(CommitError::Conflict)
     }
 
     fn newest(&self, bucket: &Bucket, key: &Key) -> Result<Option<Newest>, EngineError> {

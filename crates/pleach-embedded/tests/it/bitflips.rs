@@ -335,7 +335,7 @@ fn small_store() -> Store {
 fn wait_until_clean(store: &Store) {
     const STEP: Duration = Duration::from_millis(10);
     let (mut before, mut unchanged) = (Vec::new(), 0);
-    for _ in 0..3000 {
+    for _ in 0..60_000 {
         let segments = store.segments();
         let cleaned = segments
             .iter()

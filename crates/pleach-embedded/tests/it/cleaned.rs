@@ -18,7 +18,7 @@ use crate::formats;
 use crate::store::{Store, bucket, contents, create, files, key, put};
 
 /// How long the cleaner may take.
-const CLEAN_TIMEOUT: Duration = Duration::from_secs(60);
+const CLEAN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The segments that were made by cleaning.
 fn cleaned_segments(store: &Store) -> Vec<PathBuf> {

@@ -66,7 +66,7 @@ fn a_full_disk_refuses_writes_loses_nothing_and_goes_on_when_there_is_room_again
     assert_eq!(get(&engine, &name, &format!("k.{}", written.len())), None, "what was refused is not there");
 
     std::fs::remove_file(&ballast).expect("the ballast goes");
-    let again = (0..200).any(|_| {
+    let again = (0..5000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
         block_on(engine.commit(&name, Batch::new().put(key("after"), "room"))).is_ok()
     });

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use pleach_embedded::{EmbeddedEngine, Settings};
 use pleach_engine::{
-    At, Batch, BucketConfig, BucketName, Clock, Compression, Direction, Engine, EngineError, Expectation,
-    Expiry, KeyFilter, KeyRange, MemoryEngine, Operation, Revision, ScanQuery, Selection, WatchQuery,
-    WatchStart,
+    At, Batch, BucketConfig, BucketName, Check, Clock, Compression, Direction, Engine, EngineError,
+    Expectation, Expiry, KeyFilter, KeyRange, MemoryEngine, Operation, Revision, ScanQuery, Selection,
+    WatchQuery, WatchStart,
 };
 use pollster::block_on;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use crate::store::{Store, bucket, key, small};
 /// Few keys and buckets, so that operations meet.
 const KEYS: [&str; 8] = ["a", "a.b", "a.b.c", "a/b", "b", "b.a", "c=", "c.d-e"];
 /// How long the engine may take to record what has expired: it syncs that, on a disk that others may keep busy.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(600);
 const BUCKETS: [&str; 2] = ["one", "two"];
 
 #[derive(Clone, Debug)]
@@ -36,9 +36,14 @@ enum Step {
 
 #[derive(Clone, Debug)]
 enum Do {
-    Put { size: usize, ttl_ms: Option<u64> },
+    Put {
+        size: usize,
+        ttl_ms: Option<u64>,
+    },
     Delete,
     Purge,
+    /// Writes nothing, and demands what is expected of the key.
+    Check,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +62,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(size, ttl_ms)| Do::Put { size, ttl_ms }),
         2 => Just(Do::Delete),
         1 => Just(Do::Purge),
+        1 => Just(Do::Check),
     ];
     let expect = prop_oneof![
         4 => Just(Expect::Any),
@@ -222,7 +228,8 @@ impl Pair {
 
     fn batch(&self, number: usize, operations: &[(usize, Do, Expect)]) -> Batch {
         let name = bucket(BUCKETS[number]);
-        let operation = |(at, action, expect): &(usize, Do, Expect)| {
+        let mut batch = Batch::new();
+        for (at, action, expect) in operations {
             let at = key(KEYS[*at]);
             let newest = || {
                 let history = block_on(self.oracle.history(&name, &at)).expect("a history");
@@ -234,17 +241,25 @@ impl Pair {
                 Expect::Newest => Expectation::Revision(newest()),
                 Expect::Revision(revision) => Expectation::Revision(Revision::new(*revision)),
             };
-            let operation = match action {
-                Do::Put { size, ttl_ms } => {
+            let operation = match (action, expect) {
+                (Do::Put { size, ttl_ms }, _) => {
                     let expiry = ttl_ms.map_or(Expiry::Bucket, |ms| Expiry::After(ttl(ms, number)));
                     Operation::put(at, "0123456789".repeat(size / 10)).expiring(expiry)
                 }
-                Do::Delete => Operation::delete(at),
-                Do::Purge => Operation::purge(at),
+                (Do::Delete, _) => Operation::delete(at),
+                (Do::Purge, _) => Operation::purge(at),
+                (Do::Check, Expectation::Revision(revision)) => {
+                    batch.push_check(Check::revision(at, revision));
+                    continue;
+                }
+                (Do::Check, _) => {
+                    batch.push_check(Check::absent(at));
+                    continue;
+                }
             };
-            operation.expecting(expect)
-        };
-        operations.iter().map(operation).collect()
+            batch.push(operation.expecting(expect));
+        }
+        batch
     }
 }
 

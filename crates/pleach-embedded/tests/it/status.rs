@@ -33,7 +33,7 @@ fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
     #[allow(clippy::disallowed_methods, reason = "real time passes")]
     let started = Instant::now();
     while !look() {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(started.elapsed() < Duration::from_secs(600), "{what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

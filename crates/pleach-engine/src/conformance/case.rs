@@ -73,6 +73,7 @@ impl Case {
 
     /// A while that is short for the suite and long for the engine, `times` over.
     pub(super) fn a_while(&self, times: u32) -> Duration {
+        self.subject.is_timed.fetch_or(!self.subject.exact, Ordering::Relaxed);
         self.subject.pause * times
     }
 

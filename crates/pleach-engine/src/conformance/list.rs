@@ -181,6 +181,20 @@ macro_rules! __each_promise {
             the_conflict_names_the_first_that_fails: "in the order of the batch, not of the keys." [Batches];
             expectations_are_judged_before_the_batch: "its own records do not count." [Batches];
         }
+        "Checks" checks {
+            a_check_writes_nothing: "no record, no entry, no change, whatever else is in its batch." [Batches, History];
+            a_failed_check_refuses_the_batch: "nothing is written; the conflict names the key of the check.";
+            absent_can_be_checked: "it holds for a missing, deleted or purged key.";
+            a_revision_can_be_checked: "of the newest value or marker; any number of batches may check it.";
+            an_expired_value_is_absent_to_a_check: "and matches no revision.";
+            a_batch_may_have_many_checks: "more than operations, and whatever those expect." [Batches];
+            checks_are_judged_before_the_batch: "its own records do not count.";
+            a_key_is_written_or_checked: "`DuplicateKey` if a batch does both, or checks a key twice.";
+            checks_count_toward_the_batch: "`BatchTooLong` if there are too many with the operations." [Batches];
+            a_batch_of_checks_only_is_refused: "`BatchEmpty`.";
+            the_conflict_names_operations_before_checks: "each in the order of the batch." [Batches];
+            nothing_is_committed_past_a_check: "no batch that checks a key is newer than a write that the check forbids.";
+        }
         "History" history {
             history_is_oldest_first_with_markers: "every kept record of the key." [History];
             history_keeps_the_newest_records: "as many as the bucket says, markers included." [History];

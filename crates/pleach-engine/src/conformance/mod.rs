@@ -28,6 +28,7 @@ mod watching;
 
 mod batches;
 mod buckets;
+mod checks;
 mod closing;
 mod commits;
 mod consumers;

@@ -3,6 +3,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::{Engine, ManualClock};
@@ -18,6 +19,8 @@ pub struct Subject {
     pub(super) pause: Duration,
     /// Whether time stands still unless the suite lets it pass.
     pub(super) exact: bool,
+    /// Whether the promise has asked how long a while is, on a clock that goes on by itself.
+    pub(super) is_timed: Arc<AtomicBool>,
     _keep: Vec<Box<dyn Any + Send>>,
 }
 
@@ -29,7 +32,7 @@ impl Subject {
             Box::pin(std::future::ready(()))
         });
         let pause = engine.capabilities().ttl_resolution.max(Duration::from_secs(1));
-        Self { engine, advance, pause, exact: true, _keep: Vec::new() }
+        Self { engine, advance, pause, exact: true, is_timed: Arc::default(), _keep: Vec::new() }
     }
 
     /// An engine on a clock that cannot be moved: the suite sleeps where time must pass.
@@ -38,7 +41,7 @@ impl Subject {
         let resolution = engine.capabilities().ttl_resolution;
         let advance: Advance = Box::new(move |duration| Box::pin(tokio::time::sleep(duration + resolution)));
         let pause = (2 * resolution).max(Duration::from_millis(400));
-        Self { engine, advance, pause, exact: false, _keep: Vec::new() }
+        Self { engine, advance, pause, exact: false, is_timed: Arc::default(), _keep: Vec::new() }
     }
 
     /// The same, which keeps something alive until its promise has been checked, such as a directory.

@@ -12,7 +12,7 @@ use super::case::told;
 use crate::{Change, EngineError, Entry, Revision, WatchEvent, WatchStream};
 
 /// How long an event that must come may take.
-const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An open watch that expects its events to come soon.
 pub(super) struct Watching {

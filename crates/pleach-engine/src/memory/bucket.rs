@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use super::feed::Feed;
 use crate::{
-    At, BucketConfig, BucketInfo, BucketName, Change, Conflict, ConsumerInfo, ConsumerName, Direction,
-    EngineError, Entry, Key, Op, Operation, Revision, Selection, Timestamp,
+    At, BucketConfig, BucketInfo, BucketName, Change, Conflict, ConsumerInfo, ConsumerName, Demand,
+    Direction, EngineError, Entry, Key, Op, Revision, Selection, Timestamp,
 };
 
 /// A bucket: the kept records of every key, oldest first, the feed of its changes, and places in it.
@@ -73,11 +73,11 @@ impl Bucket {
         self.records.get_mut(key).map(|records| keep_newest(records, keep)).is_some()
     }
 
-    /// Whether what an operation expects of its key is true.
-    pub(super) fn check(&self, operation: &Operation, now: Timestamp) -> Result<(), Conflict> {
-        let newest = self.newest(&operation.key);
+    /// Whether what an operation or a check demands of its key is true.
+    pub(super) fn judge(&self, demand: Demand<'_>, now: Timestamp) -> Result<(), Conflict> {
+        let newest = self.newest(demand.key);
         let newest = newest.filter(|newest| !newest.op.is_put() || self.config.is_live(newest, now));
-        operation.check(&self.name, newest.map(|newest| (newest.revision, newest.op)))
+        demand.judge(&self.name, newest.map(|newest| (newest.revision, newest.op)))
     }
 
     pub(super) fn read(&self, key: &Key, at: At, now: Timestamp) -> Result<Option<Entry>, EngineError> {

@@ -151,8 +151,8 @@ impl State {
     ) -> Result<Committed, CommitError> {
         let bucket = self.bucket(name)?;
         let batch = batch.check(name, &bucket.config, capabilities)?;
-        for operation in batch.operations() {
-            bucket.check(operation, now).map_err(CommitError::Conflict)?;
+        for demand in batch.demands() {
+            bucket.judge(demand, now).map_err(CommitError::Conflict)?;
         }
         let first = self.newest.next();
         let operations = batch.into_operations();

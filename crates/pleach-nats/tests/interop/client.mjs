@@ -16,7 +16,7 @@ const OPERATIONS = { PUT: "put", DEL: "delete", PURGE: "purge" };
 const CONFLICTS = [10071, 10164];
 
 // How long a change that must come may take.
-const SOON_MILLISECONDS = 10_000;
+const SOON_MILLISECONDS = 180_000;
 
 const shown = (entry) => {
   const operation = OPERATIONS[entry.operation];

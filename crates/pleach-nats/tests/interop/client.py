@@ -12,7 +12,7 @@ from nats.js.errors import KeyDeletedError, KeyNotFoundError, KeyWrongLastSequen
 OPERATIONS = {None: "put", "DEL": "delete", "PURGE": "purge"}
 
 # How long a change that must come may take.
-SOON_SECONDS = 10
+SOON_SECONDS = 180
 
 
 def shown(entry):

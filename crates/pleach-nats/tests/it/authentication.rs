@@ -121,7 +121,7 @@ async fn check(more: &str, wrong: Authentication, right: Authentication) {
         NatsEngine::connect(NatsOptions { authentication, ..NatsOptions::server(server.url()) }).await
     };
     let error = connect(wrong).await.unwrap_err();
-    assert!(matches!(error, EngineError::Refused { .. }), "{error:?}");
+    assert!(matches!(error, EngineError::Denied { .. }), "{error:?}");
     assert!(!format!("{error:?}").contains("wrong"), "a secret is shown");
     round_trip(&connect(right).await.unwrap()).await;
 }

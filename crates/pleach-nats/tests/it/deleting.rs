@@ -1,7 +1,5 @@
 //! Buckets that several delete, while someone makes them anew.
 
-use std::time::Duration;
-
 use futures_util::StreamExt;
 use pleach_engine::{
     At, Batch, BucketConfig, BucketName, ConsumerName, ConsumerStart, Engine, EngineError, Key,
@@ -10,10 +8,7 @@ use pleach_nats::{NatsEngine, NatsOptions};
 use tokio::sync::oneshot;
 
 use crate::edited::edit;
-use crate::servers;
-
-/// How long something that must come may take.
-const SOON: Duration = Duration::from_secs(20);
+use crate::servers::{self, SOON};
 
 #[tokio::test]
 async fn whoever_deletes_last_leaves_the_namesake_alone() {
@@ -63,9 +58,9 @@ async fn a_deleted_bucket_takes_its_consumers_with_it() {
 /// Passes on to the API of JetStream what is asked under `prefix`, and holds the first question that contains `which`, with all
 /// that come after it. Tells when it holds one, and lets go when it is told.
 async fn hold(prefix: &str, which: &'static str) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
-    let client = async_nats::connect(servers::server().url()).await.unwrap();
+    let client = servers::client().await;
     let mut questions = client.subscribe(format!("{prefix}.>")).await.unwrap();
-    client.flush().await.unwrap();
+    servers::settle(&client).await;
     let ((holds, held), (release, released)) = (oneshot::channel(), oneshot::channel());
     let beginning = prefix.len();
     tokio::spawn(async move {

@@ -12,10 +12,7 @@ use pleach_nats::{Authentication, BucketPlace, NatsEngine, NatsOptions};
 use pleach_nats_testing::{Server, Settings};
 use serde_json::{Value, json};
 
-use crate::servers;
-
-/// How long something that must come may take.
-const SOON: Duration = Duration::from_secs(10);
+use crate::servers::{self, SOON};
 
 /// How long an engine may take what it knows of a bucket for true.
 const KNOWN_FOR: Duration = Duration::from_secs(6);
@@ -26,7 +23,7 @@ async fn a_bucket_goes_on_whatever_is_edited_of_its_stream() {
     let stream = format!("KV_{}carts", options.namespace);
     engine.create_bucket(&carts(), BucketConfig::plain(engine.capabilities())).await.unwrap();
     let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
-    let native = context().await.get_key_value(format!("{}carts", options.namespace)).await.unwrap();
+    let native = servers::context().await.get_key_value(format!("{}carts", options.namespace)).await.unwrap();
     let edits: [(&str, Value); 5] = [
         ("max_msgs_per_subject", json!(3)),
         ("metadata", json!({})),
@@ -87,14 +84,16 @@ async fn whoever_may_not_change_a_bucket_follows_it_all_the_same() {
     let server = Server::start_with(Settings { more, ..Settings::default() });
     let connect = async |user: &str, password: &str| {
         let authentication = Authentication::User { user: user.into(), password: password.into() };
-        NatsEngine::connect(NatsOptions { authentication, ..NatsOptions::server(server.url()) })
+        // With this patience an engine that tries again would not be done soon.
+        let patience = 10 * SOON;
+        NatsEngine::connect(NatsOptions { authentication, patience, ..NatsOptions::server(server.url()) })
             .await
             .unwrap()
     };
     let (writer, reader) = (connect("all", "a").await, connect("reader", "r").await);
     writer.create_bucket(&carts(), BucketConfig::plain(writer.capabilities())).await.unwrap();
     let watch = async { reader.watch(&carts(), WatchQuery::default()).await.unwrap() };
-    let mut watch = tokio::time::timeout(Duration::from_secs(3), watch).await.expect("it is said at once");
+    let mut watch = tokio::time::timeout(SOON, watch).await.expect("it is said at once");
     let written = put(&writer, "a").await;
     assert_eq!(next(&mut watch).await, ("a".to_owned(), written));
     assert_eq!(listed(&reader).await, ["a"]);
@@ -108,7 +107,7 @@ async fn a_part_of_a_batch_whose_rest_was_not_copied_is_seen() {
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("Nats-Msg-Id", "pleach.0123.1000000.0/5");
     let subject = format!("$KV.{}carts.part", options.namespace);
-    let context = context().await;
+    let context = servers::context().await;
     let stored = context.publish_with_headers(subject, headers, "1".into()).await.unwrap();
     let revision = Revision::new(stored.await.unwrap().sequence);
     assert_eq!(next(&mut watch).await, ("part".to_owned(), revision));
@@ -139,7 +138,7 @@ async fn a_bucket_that_was_made_anew_is_another() {
     put(&engine, "old").await;
     assert_eq!(listed(&engine).await, ["old"]);
     let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
-    let (context, name) = (context().await, format!("{}carts", options.namespace));
+    let (context, name) = (servers::context().await, format!("{}carts", options.namespace));
     context.delete_key_value(&name).await.unwrap();
     let native =
         context.create_key_value(kv::Config { bucket: name, ..kv::Config::default() }).await.unwrap();
@@ -161,7 +160,7 @@ async fn a_bucket_that_was_made_anew_is_another() {
 async fn a_mirror_that_answers_for_its_bucket_hides_nothing_we_wrote() {
     let (engine, options) = engine().await;
     engine.create_bucket(&carts(), BucketConfig::plain(engine.capabilities())).await.unwrap();
-    let context = context().await;
+    let context = servers::context().await;
     // Every client makes its mirrors so that they answer reads of the bucket too.
     mirror(&context, &options).await;
     for round in 0..500 {
@@ -178,7 +177,7 @@ async fn a_mirror_that_answers_for_its_bucket_hides_nothing_we_wrote() {
 async fn a_mirror_of_another_client_is_read_in_the_place_of_its_bucket() {
     let (engine, options) = engine().await;
     engine.create_bucket(&carts(), BucketConfig::plain(engine.capabilities())).await.unwrap();
-    let context = context().await;
+    let context = servers::context().await;
     mirror(&context, &options).await;
     let native = context.get_key_value(format!("{}carts", options.namespace)).await.unwrap();
     let mut elsewhere = options.clone();
@@ -206,7 +205,7 @@ async fn another_client_reads_a_replica_of_ours() {
     let name = format!("{}carts-replica", options.namespace);
     engine.create_replica(&carts(), &format!("KV_{name}")).await.unwrap();
     // The key-value client of async-nats does not read mirrors, but whoever knows the subject can.
-    let stream = context().await.get_stream(format!("KV_{name}")).await.unwrap();
+    let stream = servers::context().await.get_stream(format!("KV_{name}")).await.unwrap();
     let read = async |revision: u64| loop {
         let found = stream.direct_get_last_for_subject(format!("$KV.{}carts.a", options.namespace)).await;
         match found {
@@ -244,10 +243,6 @@ async fn configuration(stream: &str) -> Value {
 async fn engine() -> (NatsEngine, NatsOptions) {
     let options = servers::options(vec![servers::server().url()]);
     (NatsEngine::connect(options.clone()).await.unwrap(), options)
-}
-
-async fn context() -> jetstream::Context {
-    jetstream::new(async_nats::connect(servers::server().url()).await.unwrap())
 }
 
 /// Puts the key itself as its value.

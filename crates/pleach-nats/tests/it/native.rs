@@ -12,10 +12,7 @@ use pleach_engine::{
 };
 use pleach_nats::NatsEngine;
 
-use crate::servers;
-
-/// How long something that must come may take.
-const SOON: Duration = Duration::from_secs(10);
+use crate::servers::{self, SOON};
 
 #[tokio::test]
 async fn another_client_uses_a_bucket_of_ours() {
@@ -105,7 +102,7 @@ async fn a_value_that_another_client_lets_expire_is_gone() {
     };
     let native = context.create_key_value(config).await.unwrap();
     let mut seen = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
-    native.create_with_ttl("a", "1".into(), Duration::from_secs(1)).await.unwrap();
+    native.create_with_ttl("a", "1".into(), Duration::from_secs(10)).await.unwrap();
     let entry = engine.read(&carts(), &key("a"), At::Latest).await.unwrap().unwrap();
     assert!(entry.expires.is_some_and(|expires| expires > entry.time));
     let expected = [(Op::Put, "a".to_owned()), (Op::Expire, "a".to_owned())];
@@ -116,8 +113,7 @@ async fn a_value_that_another_client_lets_expire_is_gone() {
 async fn both() -> (NatsEngine, jetstream::Context, String) {
     let options = servers::options(vec![servers::server().url()]);
     let namespace = options.namespace.clone();
-    let client = async_nats::connect(servers::server().url()).await.unwrap();
-    (NatsEngine::connect(options).await.unwrap(), jetstream::new(client), namespace)
+    (NatsEngine::connect(options).await.unwrap(), servers::context().await, namespace)
 }
 
 /// The next changes of a watch.

@@ -13,10 +13,7 @@ use pleach_nats_testing::{Link, Server, Settings};
 use serde_json::json;
 
 use crate::edited::edit;
-use crate::servers;
-
-/// How long something that must end may take.
-const SOON: Duration = Duration::from_secs(20);
+use crate::servers::{self, SOON};
 
 #[tokio::test]
 async fn what_was_never_sent_is_not_done_and_stays_so() {
@@ -72,9 +69,9 @@ async fn a_batch_whose_answer_was_lost_is_recognised_and_not_written_twice() {
 #[tokio::test]
 async fn an_answer_of_someone_else_says_nothing() {
     let (observer, options) = observer().await;
-    let client = async_nats::connect(servers::server().url()).await.unwrap();
+    let client = servers::client().await;
     let mut heard = client.subscribe(format!("$KV.{}carts.>", options.namespace)).await.unwrap();
-    client.flush().await.unwrap();
+    servers::settle(&client).await;
     let answering = tokio::spawn(async move {
         while let Some(message) = heard.next().await {
             let Some(reply) = message.reply else { continue };
@@ -82,9 +79,9 @@ async fn an_answer_of_someone_else_says_nothing() {
             client.flush().await.unwrap();
         }
     });
-    let options = NatsOptions { patience: Duration::from_millis(500), ..options };
+    let options = NatsOptions { patience: Duration::from_secs(2), ..options };
     let engine = NatsEngine::connect(options).await.unwrap();
-    for round in 0..100 {
+    for round in 0..50 {
         let at = format!("k{round}");
         let told = put(&engine, &at).await.map_err(|error| error.kind());
         let records = observer.history(&carts(), &key(&at)).await.unwrap().len();
@@ -95,8 +92,10 @@ async fn an_answer_of_someone_else_says_nothing() {
 
 #[tokio::test]
 async fn a_bucket_that_is_full_says_so_and_keeps_what_it_has() {
-    let (engine, options) = observer().await;
+    let (_, options) = observer().await;
     edit(&format!("KV_{}carts", options.namespace), "max_bytes", json!(5000)).await;
+    // With this patience an engine that tries again would not be done soon.
+    let engine = NatsEngine::connect(NatsOptions { patience: 10 * SOON, ..options }).await.unwrap();
     let refused = async {
         for round in 0.. {
             let batch = Batch::new().put(key(&format!("k{round}")), vec![1; 1000]);
@@ -106,8 +105,7 @@ async fn a_bucket_that_is_full_says_so_and_keeps_what_it_has() {
         }
         unreachable!()
     };
-    let (fitted, error) =
-        tokio::time::timeout(Duration::from_secs(5), refused).await.expect("it is said at once");
+    let (fitted, error) = tokio::time::timeout(SOON, refused).await.expect("it is said at once");
     assert!(matches!(&error, CommitError::Engine(EngineError::Refused { .. })), "{error:?}");
     assert!(error.to_string().contains("maximum bytes"), "{error}");
     assert!(fitted > 1);
@@ -140,7 +138,7 @@ async fn observer() -> (NatsEngine, NatsOptions) {
 }
 
 fn impatient(link: &Link, options: NatsOptions) -> NatsOptions {
-    let (request_timeout, patience) = (Duration::from_millis(300), Duration::from_secs(1));
+    let (request_timeout, patience) = (Duration::from_secs(2), Duration::from_secs(10));
     NatsOptions { servers: vec![link.url()], request_timeout, patience, ..options }
 }
 

@@ -1,9 +1,6 @@
 //! How often servers are asked.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use pleach_engine::{At, Batch, BucketConfig, BucketName, Engine, Key, ScanQuery};
 use pleach_nats::NatsEngine;
 
@@ -14,14 +11,9 @@ async fn keys_that_are_missing_are_asked_for_once_each() {
     let options = servers::options(vec![servers::server().url()]);
     let engine = NatsEngine::connect(options.clone()).await.unwrap();
     engine.create_bucket(&carts(), BucketConfig::plain(engine.capabilities())).await.unwrap();
-    let direct = count(format!("$JS.API.DIRECT.GET.KV_{}carts.>", options.namespace)).await;
-    let leader = count(format!("$JS.API.STREAM.MSG.GET.KV_{}carts", options.namespace)).await;
-    let asked = async || {
-        // What was asked has been heard of by whoever counts, once this has been.
-        let _ = servers::ask("INFO", &serde_json::json!({})).await;
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        (direct.swap(0, Ordering::AcqRel), leader.swap(0, Ordering::AcqRel))
-    };
+    let mut direct = Counter::of(format!("$JS.API.DIRECT.GET.KV_{}carts.>", options.namespace)).await;
+    let mut leader = Counter::of(format!("$JS.API.STREAM.MSG.GET.KV_{}carts", options.namespace)).await;
+    let mut asked = async || (direct.take().await, leader.take().await);
     for round in 0..10 {
         assert_eq!(read(&engine, &format!("missing.{round}")).await, None);
     }
@@ -44,8 +36,8 @@ async fn a_large_bucket_is_copied_by_one_consumer() {
     }
     // Gaps, and a marker.
     engine.commit(&carts(), Batch::new().put(key("k.1.0500"), "2").delete(key("k.2.0500"))).await.unwrap();
-    let consumers = count(format!("$JS.API.CONSUMER.CREATE.KV_{}carts", options.namespace)).await;
-    let chunks = count(format!("$JS.API.DIRECT.GET.KV_{}carts", options.namespace)).await;
+    let mut consumers = Counter::of(format!("$JS.API.CONSUMER.CREATE.KV_{}carts", options.namespace)).await;
+    let mut chunks = Counter::of(format!("$JS.API.DIRECT.GET.KV_{}carts", options.namespace)).await;
     let mut entries = Vec::new();
     let mut query = ScanQuery { limit: 1000, ..ScanQuery::default() };
     loop {
@@ -58,23 +50,34 @@ async fn a_large_bucket_is_copied_by_one_consumer() {
     assert_eq!((entries.len(), changed.value.as_ref()), (4999, &b"2"[..]));
     assert!(entries.iter().is_sorted_by_key(|entry| entry.key.clone()));
     assert!(entries.iter().all(|entry| entry.key != key("k.2.0500")));
-    assert_eq!((consumers.load(Ordering::Acquire), chunks.load(Ordering::Acquire)), (1, 0));
+    assert_eq!((consumers.take().await, chunks.take().await), (1, 0));
 }
 
-/// Counts what is asked under `subject`.
-async fn count(subject: String) -> Arc<AtomicUsize> {
-    let client = async_nats::connect(servers::server().url()).await.unwrap();
-    let mut questions = client.subscribe(subject).await.unwrap();
-    client.flush().await.unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&asked);
-    tokio::spawn(async move {
-        while questions.next().await.is_some() {
-            counted.fetch_add(1, Ordering::AcqRel);
+/// Counts what is asked under a subject.
+struct Counter {
+    client: async_nats::Client,
+    questions: async_nats::Subscriber,
+}
+
+impl Counter {
+    async fn of(subject: String) -> Self {
+        let client = servers::client().await;
+        let questions = client.subscribe(subject).await.unwrap();
+        let mut counter = Self { client, questions };
+        assert_eq!(counter.take().await, 0);
+        counter
+    }
+
+    /// How many were asked since the last call, or since the beginning.
+    async fn take(&mut self) -> usize {
+        // One connection delivers in order: with this answer every question from before is here.
+        servers::settle(&self.client).await;
+        let mut taken = 0;
+        while let Some(Some(_)) = self.questions.next().now_or_never() {
+            taken += 1;
         }
-        drop(client);
-    });
-    asked
+        taken
+    }
 }
 
 async fn read(engine: &NatsEngine, at: &str) -> Option<String> {

@@ -12,10 +12,7 @@ use pleach_engine::{
 use pleach_nats::{BucketPlace, NatsEngine, NatsOptions, Reads, Scans};
 use pleach_nats_testing::{Link, Server};
 
-use crate::servers;
-
-/// How long something that must come may take.
-const SOON: Duration = Duration::from_secs(20);
+use crate::servers::{self, SOON};
 
 #[tokio::test]
 async fn a_watch_survives_a_server_that_was_killed() {
@@ -154,8 +151,8 @@ async fn a_scan_does_not_answer_from_a_cache_that_hears_nothing() {
     let server = servers::server();
     let (link, options) = (Link::to(&server.url()), servers::options(vec![server.url()]));
     let writer = NatsEngine::connect(options.clone()).await.unwrap();
-    let patience = Duration::from_secs(1);
-    let request_timeout = Duration::from_millis(300);
+    let patience = Duration::from_secs(10);
+    let request_timeout = Duration::from_secs(2);
     let options = NatsOptions { servers: vec![link.url()], patience, request_timeout, ..options };
     let cut = NatsEngine::connect(options).await.unwrap();
     create(&writer, 1).await;
@@ -313,7 +310,7 @@ async fn a_stream_that_was_purged_behind_our_back_is_noticed() {
     create(&engine, 1).await;
     put(&engine, &["a", "b", "c"]).await;
     assert_eq!(keys(&engine).await, ["a", "b", "c"]);
-    let client = async_nats::connect(servers::server().url()).await.unwrap();
+    let client = servers::client().await;
     let asked = format!("$JS.API.STREAM.PURGE.{stream}");
     client.request(asked, "{\"filter\":\">\",\"keep\":0}".into()).await.unwrap();
     let noticed = async {
@@ -327,7 +324,7 @@ async fn a_stream_that_was_purged_behind_our_back_is_noticed() {
 }
 
 fn options(url: String) -> NatsOptions {
-    NatsOptions { request_timeout: Duration::from_secs(1), ..NatsOptions::server(url) }
+    NatsOptions { request_timeout: Duration::from_secs(1), patience: SOON, ..NatsOptions::server(url) }
 }
 
 async fn create(engine: &NatsEngine, history: u8) {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use pleach_engine::{Batch, Committed, Expectation, Operation, Revision};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::error::{KvError, KvWriteError};
 use super::key::KeyOf;
@@ -29,12 +30,17 @@ impl KvBatch {
     }
 
     /// Gives a key a value, whatever it had before.
-    pub fn put<T: Serialize>(self, keyspace: &Keyspace<T>, key: &(impl KeyOf + ?Sized), value: &T) -> Self {
+    pub fn put<T: Serialize + DeserializeOwned>(
+        self,
+        keyspace: &Keyspace<T>,
+        key: &(impl KeyOf + ?Sized),
+        value: &T,
+    ) -> Self {
         self.write(keyspace, key, value, Expectation::Any)
     }
 
     /// Gives a key a value if it has none.
-    pub fn create<T: Serialize>(
+    pub fn create<T: Serialize + DeserializeOwned>(
         self,
         keyspace: &Keyspace<T>,
         key: &(impl KeyOf + ?Sized),
@@ -44,7 +50,7 @@ impl KvBatch {
     }
 
     /// Gives a key a value if its newest record is still the one at `seen`.
-    pub fn update<T: Serialize>(
+    pub fn update<T: Serialize + DeserializeOwned>(
         self,
         keyspace: &Keyspace<T>,
         key: &(impl KeyOf + ?Sized),
@@ -80,7 +86,7 @@ impl KvBatch {
         self.resource.commit(self.batch).await
     }
 
-    fn write<T: Serialize>(
+    fn write<T: Serialize + DeserializeOwned>(
         self,
         keyspace: &Keyspace<T>,
         key: &(impl KeyOf + ?Sized),

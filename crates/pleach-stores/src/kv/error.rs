@@ -88,6 +88,16 @@ pub enum KvError {
         /// Why not.
         reason: String,
     },
+    /// A value that its own type would not read back. It was not written.
+    #[error("the value for {bucket}/{key} would be stored, but the program could not read it back: {reason}")]
+    NotReadBack {
+        /// The bucket it was meant for.
+        bucket: BucketName,
+        /// The key it was meant for.
+        key: Key,
+        /// Why not.
+        reason: String,
+    },
     /// A value that the contract does not allow. It was not written.
     #[error("the contract refuses the value for {bucket}/{key}")]
     Refused {
@@ -234,6 +244,7 @@ impl KvError {
             | Self::Key { .. }
             | Self::NoKeyspace(_)
             | Self::Encode { .. }
+            | Self::NotReadBack { .. }
             | Self::Refused { .. }
             | Self::Type { .. }
             | Self::Upgrade { .. }
@@ -262,6 +273,9 @@ impl KvError {
             Self::Key { source, .. } => source.help(),
             Self::NoKeyspace(_) => "build keys by a keyspace of the contract",
             Self::Encode { .. } => "make it a type that JSON can hold, with text for the keys of maps",
+            Self::NotReadBack { .. } => {
+                "make the type read what it writes: no NaN or infinity, and no field that is read and not written"
+            }
             Self::Refused { misfit: Misfit::Value(refused), .. } => refused.help(),
             Self::Refused { .. } => "write a value that the contract allows",
             Self::Stored { misfit: Misfit::Version { .. }, .. } => {

@@ -13,6 +13,7 @@ use super::read::Read;
 use super::resource::{self, Resource, Trace};
 use super::upgrade::Hook;
 use crate::CompiledKeyspace;
+use crate::read_back::read_back;
 
 /// The keys of one form and their values, of the type `T`. A handle, cheap to clone.
 pub struct Keyspace<T> {
@@ -104,11 +105,11 @@ impl<T> Keyspace<T> {
     }
 }
 
-impl<T: Serialize> Keyspace<T> {
+impl<T: Serialize + DeserializeOwned> Keyspace<T> {
     /// Gives a key a value, whatever it had before.
     ///
     /// # Errors
-    /// Why the contract refuses the value, what is wrong with the key, or what the engine could not do.
+    /// Why the contract refuses the value, that `T` does not read back what it writes, what is wrong with the key, or what the engine could not do.
     pub async fn put(&self, key: &(impl KeyOf + ?Sized), value: &T) -> Result<Revision, KvError> {
         let operation = self.write(key, value, Expectation::Any, &self.trace)?;
         self.commit(operation).await.map_err(KvWriteError::without_conflict)
@@ -144,14 +145,18 @@ impl<T: Serialize> Keyspace<T> {
         trace: &Trace,
     ) -> Result<Operation, KvError> {
         let key = self.key(key)?;
-        match serde_json::to_value(value) {
-            Ok(value) => self.resource.put(self.index, key, &value, expect, trace),
-            Err(error) => Err(self.resource.not_encoded(key, &error)),
+        let value = match serde_json::to_value(value) {
+            Ok(value) => value,
+            Err(error) => return Err(self.resource.not_encoded(key, &error)),
+        };
+        let operation = self.resource.put(self.index, key, &value, expect, trace)?;
+        if let Err(reason) = read_back::<T>(&value) {
+            let (bucket, key) = (self.resource.bucket().clone(), operation.key);
+            return Err(KvError::NotReadBack { bucket, key, reason });
         }
+        Ok(operation)
     }
-}
 
-impl<T: Serialize + DeserializeOwned> Keyspace<T> {
     /// The value of a key. One of an older version is upgraded first, if [`Keyspace::migrate_lazily`] said how.
     ///
     /// # Errors

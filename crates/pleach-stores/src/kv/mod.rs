@@ -68,7 +68,7 @@ impl KvStore {
     /// # Errors
     /// If it is bound to another.
     pub fn of_contract(self, digest: &str) -> Result<Self, KvError> {
-        if self.digest().as_str() == digest {
+        if self.resource.is_of_contract(digest) {
             return Ok(self);
         }
         let (alias, bound) = (self.alias().to_owned(), self.digest().to_string());

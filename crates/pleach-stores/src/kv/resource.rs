@@ -110,6 +110,10 @@ impl Resource {
         &self.bucket
     }
 
+    pub(super) fn is_of_contract(&self, digest: &str) -> bool {
+        self.compiled.is_of_contract(digest)
+    }
+
     pub(super) fn digest(&self) -> &Digest {
         self.compiled.digest()
     }
@@ -216,15 +220,14 @@ impl Resource {
         [expiry.moment(time), by_bucket].into_iter().flatten().min()
     }
 
-    pub(super) async fn commit(&self, batch: Batch) -> Result<Committed, KvWriteError> {
-        let batch = match &self.ground.mark {
-            None => batch,
-            Some(mark) => {
-                let mut operations = batch.into_operations();
-                operations.iter_mut().try_for_each(|operation| mark(operation)).map_err(KvError::from)?;
-                operations.into_iter().collect()
-            }
-        };
+    pub(super) async fn commit(&self, mut batch: Batch) -> Result<Committed, KvWriteError> {
+        if let Some(mark) = &self.ground.mark {
+            batch
+                .operations_mut()
+                .iter_mut()
+                .try_for_each(|operation| mark(operation))
+                .map_err(KvError::from)?;
+        }
         let committed = match &self.ground.guarded {
             Some(guarded) => guarded.commit_checked(&self.bucket, batch, Some(self.digest())).await,
             None => self.ground.engine.commit(&self.bucket, batch).await,

@@ -10,8 +10,8 @@ use super::entry::{Migration, StateEntry};
 use super::{StateError, StateRevision, VALUE_BYTES_MAX};
 use crate::Envelope;
 
-/// The state stores of a contract, ready to check keys and values. Made once for a contract, and shared by all its
-/// sessions.
+/// The state stores of a contract that the store has accepted, ready to check keys and values. Made once for a contract, by
+/// [`State::contract`](super::State::contract), and shared by all its sessions.
 #[derive(Clone, Debug)]
 pub struct StateContract {
     shared: Arc<Shared>,
@@ -28,7 +28,7 @@ impl StateContract {
     ///
     /// # Errors
     /// What is wrong with its schemas; nothing, if the contract was checked.
-    pub fn new(contract: &Contract, validators: &Validators) -> Result<Self, StateError> {
+    pub(super) fn new(contract: &Contract, validators: &Validators) -> Result<Self, StateError> {
         let schemas = validators.of(contract).map_err(|problems| StateError::Contract { problems })?;
         let digest = contract.digest();
         let compiled = |(name, store): (&String, &StateStore)| {
@@ -74,6 +74,8 @@ pub(super) struct CompiledStore {
     schemas: BTreeMap<String, Arc<CompiledSchema>>,
     /// What travels with a value that is written now.
     pub(super) headers: Headers,
+    /// The contract that checks and writes it.
+    pub(super) digest: Digest,
 }
 
 impl CompiledStore {
@@ -92,7 +94,7 @@ impl CompiledStore {
         let mut headers = Headers::new();
         envelope.write(&mut headers)?;
         let (name, kind, version) = (name.to_owned(), store.kind, envelope.version);
-        Ok(Self { name, kind, version, schemas: compiled.collect(), headers })
+        Ok(Self { name, kind, version, schemas: compiled.collect(), headers, digest: writer.clone() })
     }
 
     /// That a program which writes `version`, and reads the `older` ones unless it reads any, is one for this store.
@@ -183,7 +185,7 @@ impl Stored {
         if envelope.writer.is_empty() {
             return Err("it does not say which contract wrote it".to_owned());
         }
-        let value = serde_json::from_slice(&entry.value);
+        let value = pleach_contract::parse_json_strict(&entry.value);
         Ok(Self { envelope, value: value.map_err(|error| format!("its value is not JSON: {error}"))? })
     }
 }

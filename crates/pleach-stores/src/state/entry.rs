@@ -95,7 +95,7 @@ pub enum Cell<T, O = Value> {
 /// An entry that cannot be read.
 #[derive(Debug)]
 pub struct BadCell {
-    /// Its key; none if even that is damaged, or in a value store.
+    /// Its key; none if even that is damaged, if no key of the view names it, or in a value store.
     pub key: Option<String>,
     /// Which write it is of.
     pub revision: StateRevision,
@@ -110,6 +110,15 @@ impl<T, O> Cell<T, O> {
             Self::Entry(entry) => entry.key.as_deref(),
             Self::MigrationRequired(migration) => migration.entry.key.as_deref(),
             Self::Bad(bad) => bad.key.as_deref(),
+        }
+    }
+
+    /// Which write the entry is of, good or bad.
+    pub fn revision(&self) -> StateRevision {
+        match self {
+            Self::Entry(entry) => entry.revision,
+            Self::MigrationRequired(migration) => migration.entry.revision,
+            Self::Bad(bad) => bad.revision,
         }
     }
 }

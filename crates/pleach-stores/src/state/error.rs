@@ -4,6 +4,7 @@ use pleach_contract::{Problems, Refused, StoreKind};
 use pleach_engine::{CommitError, EngineError, ErrorKind, InvalidHeader};
 
 use super::StateRevision;
+use crate::AuthorityError;
 
 /// Why State could not do what it was asked for. What a write found in its way is no error but an outcome.
 #[derive(Debug, thiserror::Error)]
@@ -34,22 +35,26 @@ pub enum StateError {
     ValueTooLarge { bytes: usize, limit: usize },
     #[error("the state store {store} does not take the value: {refused}")]
     InvalidValue { store: String, refused: Refused },
-    #[error("{text:?} is not the form of a revision")]
-    InvalidRevision { text: String },
+    #[error("a watch cannot begin after a revision that no reply gave")]
+    InvalidRevision,
     #[error("a TTL of {ttl:?} is not between {min:?} and {} days", max.as_secs() / 86_400)]
     TtlOutOfRange { ttl: Duration, min: Duration, max: Duration },
     #[error("a page of {limit} entries is more than {max}")]
     LimitTooLarge { limit: usize, max: usize },
-    #[error("the offset {offset} is past the end, which is at {count}")]
-    OffsetPastEnd { offset: u64, count: u64 },
     #[error("{place} at {revision}: /stateVersion: {version:?} is none of {}", known.join(", "))]
     UnknownVersion { place: String, revision: StateRevision, version: String, known: Vec<String> },
     #[error("{place} at {revision} is not what its version {version:?} asks for: {refused}")]
     InvalidStored { place: String, revision: StateRevision, version: String, refused: Refused },
+    #[error("the key of {place} has empty segments: a view, whose keys are paths, cannot name it")]
+    NotInView { place: String },
+    #[error("the contract in force of {lineage} does not take the value of {place}: {reason}")]
+    NotInForce { place: String, lineage: String, reason: String },
     #[error("{place} at {revision} is damaged: {what}")]
     Corrupt { place: String, revision: StateRevision, what: String },
     #[error("the stored value of {place} is valid, but no {expected}: {reason}")]
     WrongType { place: String, expected: &'static str, reason: String },
+    #[error("the value for {place} was not written, since it could not be read back as {expected}: {reason}")]
+    NotReadBack { place: String, expected: &'static str, reason: String },
     #[error("the value of {place} could not be migrated: {reason}")]
     NotMigrated { place: String, reason: String },
     #[error("{place} changed {attempts} times while it was to be written")]
@@ -65,15 +70,26 @@ pub enum StateError {
     #[error("the contract's version or digest cannot be stored")]
     Header(#[from] InvalidHeader),
     #[error(transparent)]
+    Authority(Box<AuthorityError>),
+    #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+impl From<AuthorityError> for StateError {
+    fn from(error: AuthorityError) -> Self {
+        match error {
+            AuthorityError::Engine(error) => Self::Engine(error),
+            other => Self::Authority(Box::new(other)),
+        }
+    }
 }
 
 impl StateError {
     /// What to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotAllowed { .. }
-            | Self::InvalidPrincipal { .. }
+            Self::NotAllowed { .. } => ErrorKind::NotAllowed,
+            Self::InvalidPrincipal { .. }
             | Self::UndeclaredStore { .. }
             | Self::WrongKind { .. }
             | Self::OtherVersions { .. }
@@ -84,20 +100,24 @@ impl StateError {
             | Self::NotJson { .. }
             | Self::ValueTooLarge { .. }
             | Self::InvalidValue { .. }
-            | Self::InvalidRevision { .. }
+            | Self::InvalidRevision
             | Self::TtlOutOfRange { .. }
             | Self::LimitTooLarge { .. }
-            | Self::OffsetPastEnd { .. }
-            | Self::UnknownVersion { .. }
-            | Self::InvalidStored { .. }
+            | Self::NotInView { .. }
+            | Self::NotInForce { .. }
             | Self::WrongType { .. }
+            | Self::NotReadBack { .. }
             | Self::NotMigrated { .. }
             | Self::InvalidTarget { .. }
             | Self::NotAccountable { .. }
             | Self::Header(_)
             | Self::Contract { .. } => ErrorKind::Invalid,
-            Self::Corrupt { .. } | Self::CorruptRecord { .. } => ErrorKind::Corrupt,
+            Self::UnknownVersion { .. }
+            | Self::InvalidStored { .. }
+            | Self::Corrupt { .. }
+            | Self::CorruptRecord { .. } => ErrorKind::Corrupt,
             Self::Contended { .. } => ErrorKind::Unavailable,
+            Self::Authority(error) => error.kind(),
             Self::Engine(error) => error.kind(),
         }
     }
@@ -126,11 +146,12 @@ impl StateError {
                 "split the value over several keys, or keep what is large elsewhere"
             }
             Self::InvalidValue { refused, .. } => refused.help(),
-            Self::InvalidRevision { .. } => "hand back a revision exactly as a reply gave it",
+            Self::InvalidRevision => "hand back a revision exactly as a reply gave it",
             Self::TtlOutOfRange { .. } => "give a TTL in that range, or none",
             Self::LimitTooLarge { .. } => "ask for fewer, and for the rest with the next offset",
-            Self::OffsetPastEnd { .. } => {
-                "begin at an offset of at most that count: entries may have gone meanwhile"
+            Self::NotInView { .. } => "use the whole map and the whole key for this entry",
+            Self::NotInForce { .. } => {
+                "build the program with the contract in force; `pleach contract status` shows which that is"
             }
             Self::UnknownVersion { .. } => {
                 "list the version under `acceptedVersions` again, or put a new value over the entry"
@@ -139,9 +160,12 @@ impl StateError {
                 "give the changed shape a new `stateVersion`, or put a valid value over the entry"
             }
             Self::Corrupt { .. } => {
-                "put a new value over the entry, or have an administrator look at it and delete it"
+                "put a new value over the entry or delete it; `pleach state admin get` shows what is stored"
             }
             Self::WrongType { .. } => "make the type agree with the contract's schema",
+            Self::NotReadBack { .. } => {
+                "make the type read what it writes: no NaN or infinity, and no field that is read and not written"
+            }
             Self::NotMigrated { .. } => "see the reason; the entry is as it was",
             Self::Contended { .. } => "try again with fewer writers of this key at once",
             Self::InvalidTarget { .. } => "find out which stores there are, and name one of those",
@@ -149,6 +173,7 @@ impl StateError {
             Self::CorruptRecord { .. } => "keep a copy of the store, then look at that record",
             Self::Contract { .. } => "check the contract, and correct what is wrong with it",
             Self::Header(_) => "check the contract: versions are letters, digits, `.`, `_` and `-`",
+            Self::Authority(error) => error.help(),
             Self::Engine(error) => error.help(),
         }
     }

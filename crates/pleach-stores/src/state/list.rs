@@ -2,7 +2,7 @@ use std::ops::Bound;
 
 use pleach_contract::StoreKind;
 use pleach_engine::{
-    EngineError, Entry, Key, KeyRange, PAGE_ENTRIES_MAX, Page, Revision, ScanQuery, Selection,
+    Engine as _, EngineError, Entry, Key, KeyRange, PAGE_ENTRIES_MAX, Page, Revision, ScanQuery, Selection,
 };
 use serde_json::Value;
 
@@ -46,7 +46,8 @@ impl DynamicStore {
     /// page, the values in it, and counts the keys that there are; no value outside the page is looked at.
     ///
     /// # Errors
-    /// A value store, a start or a limit against the rules, an offset past the end. A bad entry is no error but a cell.
+    /// A value store, or a start or a limit against the rules. A bad entry is no error but a cell; past the end the page is
+    /// empty.
     pub async fn list(&self, start: &str, options: ListOptions) -> Result<StatePage<Value>, StateError> {
         self.require(StoreKind::Map)?;
         prefix_fits(start)?;
@@ -56,9 +57,6 @@ impl DynamicStore {
         }
         let range = self.namespace.range(start);
         let found = self.window(&range, offset, limit).await?;
-        if offset > found.count {
-            return Err(StateError::OffsetPastEnd { offset, count: found.count });
-        }
         let next = offset.saturating_add(found.entries.len() as u64);
         let entries = found.entries.iter().map(|entry| self.cell(entry)).collect();
         let next_offset = (limit > 0 && next < found.count).then_some(next);

@@ -9,6 +9,7 @@
 //!
 //! use pleach_contract::{Contract, Notation};
 //! use pleach_engine::{MemoryEngine, SystemClock};
+//! use pleach_stores::{ApplyOptions, Contracts, Guarded, PlanOptions};
 //! use pleach_stores::state::{Caller, Expect, GetOutcome, PutOptions, PutOutcome, State};
 //! use serde::{Deserialize, Serialize};
 //!
@@ -22,8 +23,13 @@
 //! #     "required": ["title"]}}, "state": {"drafts": {"kind": "map", "schema": {"schema": "Draft"}}}}"#;
 //! # pollster::block_on(async {
 //! let contract = Contract::parse(contract, Notation::Json).expect("it has no problems").contract;
-//! let state = State::open(Arc::new(MemoryEngine::new()), Arc::new(SystemClock::new())).await?;
-//! let session = state.session(Caller::User("ann".into()).principal()?, &state.contract(&contract)?);
+//! let engine = Guarded::new(Arc::new(MemoryEngine::new()), Arc::new(SystemClock::new()));
+//! // Whoever deploys the program has the store accept its contract.
+//! let plan = Contracts::of(&engine).plan(&contract, PlanOptions::default()).await?;
+//! Contracts::of(&engine).apply(&plan, ApplyOptions::by("olga")).await?;
+//!
+//! let state = State::open(&engine).await?;
+//! let session = state.session(Caller::User("ann".into()).principal()?, &state.contract(&contract).await?);
 //!
 //! let inbox = session.map::<Draft>("drafts")?.prefix("inbox");
 //! let create = PutOptions { expect: Expect::Absent, ..PutOptions::default() };
@@ -35,7 +41,7 @@
 //!     GetOutcome::Found(entry) => assert_eq!(entry.value.title, "Dear"),
 //!     GetOutcome::Absent | GetOutcome::MigrationRequired(_) => unreachable!("just written"),
 //! }
-//! # Ok::<_, pleach_stores::state::StateError>(()) }).unwrap();
+//! # Ok::<_, Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
 //! A lost race is an outcome and never an error; so is an entry of an older version, which the compiler makes callers

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pleach_contract::{Contract, StoreKind, Validators};
+use pleach_contract::{Contract, StoreKind};
 use pleach_engine::{BucketConfig, BucketName, Capabilities, Clock, Engine, EngineError, InvalidName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use super::store::DynamicStore;
 use super::typed::{MapStore, ValueStore};
 use super::{Principal, StateAdmin, StateContract, StateError, VALUE_BYTES_MAX};
+use crate::{Contracts, Guarded};
 
 /// The bucket with the entries of all principals.
 pub const STATE_BUCKET: &str = "pleach_state";
@@ -24,30 +25,34 @@ pub struct State {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) engine: Arc<dyn Engine>,
+    /// The way in for sessions.
+    pub(super) engine: Guarded,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) bucket: BucketName,
-    validators: Validators,
 }
 
 impl State {
-    /// The state in the store that `engine` keeps; its bucket is made if need be.
+    /// The state in the store behind a guarded engine; its bucket is made if need be.
     ///
     /// # Errors
     /// What the engine could not do.
-    pub async fn open(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Result<Self, StateError> {
+    pub async fn open(engine: &Guarded) -> Result<Self, StateError> {
+        let (engine, clock) = (engine.for_state(), Arc::clone(&engine.shared().clock));
         let bucket = name(STATE_BUCKET)?;
         let config = config(engine.capabilities());
-        ensure(&*engine, &bucket, config).await?;
-        Ok(Self { shared: Arc::new(Shared { engine, clock, bucket, validators: Validators::default() }) })
+        ensure(&engine, &bucket, config).await?;
+        Ok(Self { shared: Arc::new(Shared { engine, clock, bucket }) })
     }
 
-    /// The stores that a contract declares, ready for sessions.
+    /// The stores that a contract declares, ready for sessions. The store must have accepted the contract: it is in force,
+    /// or it was and what it writes is still accepted, as while a new version is rolled out.
     ///
     /// # Errors
-    /// What is wrong with its schemas; nothing, if the contract was checked.
-    pub fn contract(&self, contract: &Contract) -> Result<StateContract, StateError> {
-        StateContract::new(contract, &self.shared.validators)
+    /// [`StateError::Authority`] if the contract was never accepted here, is not in force yet, or is outdated.
+    pub async fn contract(&self, contract: &Contract) -> Result<StateContract, StateError> {
+        let engine = &self.shared.engine;
+        Contracts::of(engine).bind_state(contract).await?;
+        StateContract::new(contract, &engine.shared().validators)
     }
 
     /// A session of a principal that was authenticated, under a contract.

@@ -3,11 +3,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pleach_contract::{ContractId, StoreKind};
-use pleach_engine::{At, Batch, CommitError, Committed, Entry, Expectation, Expiry, Key, Operation};
+use pleach_engine::{
+    At, Batch, CommitError, Committed, Engine as _, EngineError, Entry, Expectation, Expiry, Key, Operation,
+};
 use serde_json::Value;
 
 use super::address::Namespace;
-use super::contract::{CompiledStore, Judged, Stored};
+use super::contract::{CompiledStore, Judged};
 use super::entry::{DeleteOutcome, GetOutcome, PutOutcome, StateEntry};
 use super::{Principal, State, StateError, StateRevision};
 
@@ -126,15 +128,15 @@ impl DynamicStore {
         json: &[u8],
         options: PutOptions,
     ) -> Result<PutOutcome<Value>, StateError> {
-        let value = serde_json::from_slice(json);
+        let value = pleach_contract::parse_json_strict(json);
         let value = value.map_err(|error| StateError::NotJson { reason: error.to_string() })?;
         self.put(key, value, options).await
     }
 
-    /// Deletes an entry, if it is the expected one.
+    /// Deletes an entry, if it is the expected one, whether it can be read or not.
     ///
     /// # Errors
-    /// A key against the rules, or a damaged entry, which only an administrator deletes.
+    /// A key against the rules.
     pub async fn delete(
         &self,
         key: Option<&str>,
@@ -146,9 +148,8 @@ impl DynamicStore {
             if options.expect.is_some_and(|expected| expected != StateRevision(entry.revision)) {
                 return Ok(DeleteOutcome::NotDeleted);
             }
-            Stored::read(&entry).map_err(|what| self.compiled.corrupt(&entry, key, what))?;
             let expect = Expectation::Revision(entry.revision);
-            let committed = self.commit(Operation::delete(stored.clone()).expecting(expect)).await?;
+            let committed = self.commit(key, Operation::delete(stored.clone()).expecting(expect)).await?;
             if committed.is_some() {
                 return Ok(DeleteOutcome::Deleted);
             }
@@ -180,7 +181,7 @@ impl DynamicStore {
     /// Writes where nothing or anything is expected: the commit itself tells which row of the table holds.
     async fn create(&self, write: Write<'_>, expect: Expectation) -> Result<PutOutcome<Value>, StateError> {
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(committed) = self.commit(write.operation(expect, self)).await? {
+            if let Some(committed) = self.commit(write.raw, write.operation(expect, self)).await? {
                 return Ok(write.applied(committed));
             }
             // If what was in the way has gone by now, there is nothing to show, and nothing in the way.
@@ -204,7 +205,7 @@ impl DynamicStore {
                 return self.in_the_way(&entry, write.raw);
             }
             let expect = Expectation::Revision(entry.revision);
-            if let Some(committed) = self.commit(write.operation(expect, self)).await? {
+            if let Some(committed) = self.commit(write.raw, write.operation(expect, self)).await? {
                 return Ok(write.applied(committed));
             }
         }
@@ -247,12 +248,17 @@ impl DynamicStore {
         Ok(shared.engine.read(&shared.bucket, key, At::Latest).await?)
     }
 
-    /// Commits an operation; none if what it expects does not hold.
-    async fn commit(&self, operation: Operation) -> Result<Option<Committed>, StateError> {
+    /// Commits an operation on the entry `raw`; none if what it expects does not hold. The guard checks it by the contracts
+    /// in force, unless that is the session's own, which has checked it already.
+    async fn commit(&self, raw: Option<&str>, operation: Operation) -> Result<Option<Committed>, StateError> {
         let shared = &self.state.shared;
-        match shared.engine.commit(&shared.bucket, Batch::from(operation)).await {
+        let (batch, checked) = (Batch::from(operation), Some(&self.compiled.digest));
+        match shared.engine.commit_checked(&shared.bucket, batch, checked).await {
             Ok(committed) => Ok(Some(committed)),
             Err(CommitError::Conflict(_)) => Ok(None),
+            Err(CommitError::Engine(EngineError::BrokenContract { lineage, reason, .. })) => {
+                Err(StateError::NotInForce { place: self.compiled.place(raw), lineage, reason })
+            }
             Err(CommitError::Engine(error)) => Err(error.into()),
         }
     }

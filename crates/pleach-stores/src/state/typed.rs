@@ -49,7 +49,7 @@ impl<T: Serialize + DeserializeOwned, O: Older> ValueStore<T, O> {
     /// Deletes the value.
     ///
     /// # Errors
-    /// A damaged entry, which only an administrator deletes.
+    /// What the engine could not do; an entry that cannot be read is deleted, too.
     pub async fn delete(&self) -> Result<DeleteOutcome, StateError> {
         self.delete_with(DeleteOptions::default()).await
     }
@@ -57,7 +57,7 @@ impl<T: Serialize + DeserializeOwned, O: Older> ValueStore<T, O> {
     /// [`ValueStore::delete`], with options.
     ///
     /// # Errors
-    /// A damaged entry, which only an administrator deletes.
+    /// What the engine could not do; an entry that cannot be read is deleted, too.
     pub async fn delete_with(&self, options: DeleteOptions) -> Result<DeleteOutcome, StateError> {
         self.view.delete(None, options).await
     }
@@ -103,6 +103,10 @@ impl<T: Serialize + DeserializeOwned, O: Older> MapStore<T, O> {
     /// The view below `path`. The path is split at `/`, and empty segments are dropped; the view of `a/b` has the key
     /// `a/b/c` as `c`, and neither `a/b` nor `a/bc`. Views of views compose. A path that is too long for any key is
     /// refused by the calls on the view.
+    ///
+    /// The keys that a view takes are paths, too: `prefix("a").get("/open")` reads `a/open`. The whole map takes keys as they
+    /// are; an entry that was written through it under a key with empty segments, such as `a//open`, counts in the view
+    /// and is a [`Cell::Bad`](super::Cell::Bad) there, since no key of the view names it.
     #[must_use]
     pub fn prefix(&self, path: &str) -> Self {
         Self { view: self.view.below(path) }
@@ -140,7 +144,7 @@ impl<T: Serialize + DeserializeOwned, O: Older> MapStore<T, O> {
     /// Deletes an entry.
     ///
     /// # Errors
-    /// A key against the rules, or a damaged entry, which only an administrator deletes.
+    /// A key against the rules; an entry that cannot be read is deleted, too.
     pub async fn delete(&self, key: &str) -> Result<DeleteOutcome, StateError> {
         self.delete_with(key, DeleteOptions::default()).await
     }
@@ -148,7 +152,7 @@ impl<T: Serialize + DeserializeOwned, O: Older> MapStore<T, O> {
     /// [`MapStore::delete`], with options.
     ///
     /// # Errors
-    /// A key against the rules, or a damaged entry, which only an administrator deletes.
+    /// A key against the rules; an entry that cannot be read is deleted, too.
     pub async fn delete_with(&self, key: &str, options: DeleteOptions) -> Result<DeleteOutcome, StateError> {
         self.view.delete(Some(key), options).await
     }
@@ -156,7 +160,7 @@ impl<T: Serialize + DeserializeOwned, O: Older> MapStore<T, O> {
     /// Reads a page, in the byte order of keys.
     ///
     /// # Errors
-    /// A limit against the rules, or an offset past the end. A bad entry is no error but a cell.
+    /// A limit against the rules. A bad entry is no error but a cell, and past the end the page is empty.
     pub async fn list(&self, options: ListOptions) -> Result<StatePage<T, O>, StateError> {
         self.view.list(options).await
     }

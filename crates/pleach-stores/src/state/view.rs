@@ -14,6 +14,7 @@ use super::list::{ListOptions, prefix_fits};
 use super::older::Older;
 use super::store::{DeleteOptions, DynamicStore, PutOptions};
 use super::watch::{StateEvent, StateWatch, WatchFrom};
+use crate::read_back::read_back;
 
 /// How often a migration starts over because the entry was written meanwhile.
 const ATTEMPTS_MAX: usize = 100;
@@ -23,18 +24,20 @@ pub(super) struct View<T, O> {
     pub(super) store: DynamicStore,
     /// What all keys of the view begin with: nothing, or segments that each end in `/`.
     pub(super) path: String,
+    /// Whether its keys are paths, as those of every view that [`View::below`] makes. The whole map takes any text.
+    has_paths: bool,
     of: PhantomData<fn() -> (T, O)>,
 }
 
 impl<T, O> View<T, O> {
     pub(super) fn whole(store: DynamicStore) -> Self {
-        Self { store, path: String::new(), of: PhantomData }
+        Self { store, path: String::new(), has_paths: false, of: PhantomData }
     }
 
     /// The view of what is below `path`. One that is too long for any key is refused when it is used.
     pub(super) fn below(&self, path: &str) -> Self {
-        let mut below = self.clone();
-        for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+        let mut below = Self { has_paths: true, ..self.clone() };
+        for segment in segments(path) {
             below.path.push_str(segment);
             below.path.push('/');
         }
@@ -43,7 +46,18 @@ impl<T, O> View<T, O> {
 
     /// The whole key. An empty one stays empty, since no entry is called that through any view.
     fn raw(&self, key: Option<&str>) -> Option<String> {
-        key.map(|key| if key.is_empty() { String::new() } else { format!("{}{key}", self.path) })
+        let key = key?;
+        if !self.has_paths {
+            return Some(key.to_owned());
+        }
+        let path = segments(key).collect::<Vec<_>>().join("/");
+        Some(if path.is_empty() { path } else { format!("{}{path}", self.path) })
+    }
+
+    /// Whether a key of the view names the entry with this whole key: what stands below its path has no empty segments.
+    fn names(&self, key: &str) -> bool {
+        let below = key.strip_prefix(&self.path).unwrap_or(key);
+        !self.has_paths || below.split('/').all(|segment| !segment.is_empty())
     }
 
     fn has(&self, key: Option<&str>) -> bool {
@@ -51,8 +65,10 @@ impl<T, O> View<T, O> {
         self.path.is_empty() || key.is_some_and(below)
     }
 
+    /// What an entry is called in the view; none if no key of the view names it.
     fn relative(&self, key: Option<String>) -> Option<String> {
-        key.map(|key| key.strip_prefix(&self.path).map(str::to_owned).unwrap_or(key))
+        let key = key.filter(|key| self.names(key))?;
+        Some(key.strip_prefix(&self.path).map(str::to_owned).unwrap_or(key))
     }
 
     pub(super) async fn delete(
@@ -120,6 +136,10 @@ impl<T: DeserializeOwned, O: Older> View<T, O> {
     }
 
     fn cell(&self, cell: Cell<Value>) -> Cell<T, O> {
+        if let Some(key) = cell.key().filter(|key| !self.names(key)) {
+            let error = StateError::NotInView { place: self.store.compiled.place(Some(key)) };
+            return Cell::Bad(BadCell { key: None, revision: cell.revision(), error });
+        }
         let (key, revision, read) = match cell {
             Cell::Bad(bad) => return Cell::Bad(BadCell { key: self.relative(bad.key), ..bad }),
             Cell::Entry(entry) => (entry.key.clone(), entry.revision, self.entry(entry).map(Cell::Entry)),
@@ -166,8 +186,10 @@ impl<T: Serialize + DeserializeOwned, O: Older> View<T, O> {
         value: &T,
         options: PutOptions,
     ) -> Result<PutOutcome<T, O>, StateError> {
-        Ok(match self.store.put(self.raw(key).as_deref(), json(value)?, options).await? {
-            PutOutcome::Applied(entry) => PutOutcome::Applied(self.entry(entry)?),
+        let raw = self.raw(key);
+        let (value, back) = self.checked(raw.as_deref(), value)?;
+        Ok(match self.store.put(raw.as_deref(), value, options).await? {
+            PutOutcome::Applied(entry) => PutOutcome::Applied(self.typed(entry, |_| Ok(back))?),
             PutOutcome::Absent => PutOutcome::Absent,
             PutOutcome::Present(entry) => PutOutcome::Present(self.entry(entry)?),
             PutOutcome::MigrationRequired(old) => PutOutcome::MigrationRequired(self.migration(old)?),
@@ -190,8 +212,11 @@ impl<T: Serialize + DeserializeOwned, O: Older> View<T, O> {
             let whole = old.entry.clone();
             let new = upgrade(self.migration(old)?)
                 .map_err(|reason| StateError::NotMigrated { place: place(), reason })?;
-            old = match self.store.put_over(&whole, json(&new)?).await? {
-                PutOutcome::Applied(entry) => return Ok(MigrateOutcome::Migrated(self.entry(entry)?)),
+            let (value, back) = self.checked(raw.as_deref(), &new)?;
+            old = match self.store.put_over(&whole, value).await? {
+                PutOutcome::Applied(entry) => {
+                    return Ok(MigrateOutcome::Migrated(self.typed(entry, |_| Ok(back))?));
+                }
                 PutOutcome::Absent => return Ok(MigrateOutcome::Absent),
                 PutOutcome::Present(entry) => return Ok(MigrateOutcome::Current(self.entry(entry)?)),
                 PutOutcome::MigrationRequired(newer) => newer,
@@ -199,14 +224,29 @@ impl<T: Serialize + DeserializeOwned, O: Older> View<T, O> {
         }
         Err(StateError::Contended { place: place(), attempts: ATTEMPTS_MAX })
     }
+
+    /// A value as JSON, and as it is read back from that. Both are known before anything is written.
+    fn checked(&self, key: Option<&str>, value: &T) -> Result<(Value, T), StateError> {
+        let json =
+            serde_json::to_value(value).map_err(|error| StateError::NotJson { reason: error.to_string() })?;
+        match read_back(&json) {
+            Ok(back) => Ok((json, back)),
+            Err(reason) => {
+                let place = self.store.compiled.place(key);
+                Err(StateError::NotReadBack { place, expected: type_name::<T>(), reason })
+            }
+        }
+    }
 }
 
-fn json<T: Serialize>(value: &T) -> Result<Value, StateError> {
-    serde_json::to_value(value).map_err(|error| StateError::NotJson { reason: error.to_string() })
+/// The segments of a path: what stands between slashes, without the empty ones.
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|segment| !segment.is_empty())
 }
 
 impl<T, O> Clone for View<T, O> {
     fn clone(&self) -> Self {
-        Self { store: self.store.clone(), path: self.path.clone(), of: PhantomData }
+        let Self { store, path, has_paths, of } = self;
+        Self { store: store.clone(), path: path.clone(), has_paths: *has_paths, of: *of }
     }
 }

@@ -3,7 +3,7 @@ use std::pin::Pin;
 use futures_core::Stream;
 use futures_util::StreamExt;
 use pleach_contract::StoreKind;
-use pleach_engine::{Op, WatchEvent, WatchQuery, WatchStart};
+use pleach_engine::{Engine as _, Op, WatchEvent, WatchQuery, WatchStart};
 use serde_json::Value;
 
 use super::entry::Cell;
@@ -52,11 +52,12 @@ impl DynamicStore {
     /// Tells what happens to the entries of this store: of this principal, and of nobody else.
     ///
     /// # Errors
-    /// What the engine could not do.
+    /// [`StateError::InvalidRevision`] if it is to begin after what is no revision, or what the engine could not do.
     pub async fn watch(&self, from: WatchFrom) -> Result<StateWatch<Value>, StateError> {
         let start = match from {
             WatchFrom::Now => WatchStart::Now,
             WatchFrom::Latest => WatchStart::Latest,
+            WatchFrom::After(revision) if revision.is_unknown() => return Err(StateError::InvalidRevision),
             WatchFrom::After(revision) => WatchStart::Revision(revision.0.next()),
         };
         let query = WatchQuery { filters: vec![self.namespace.filter(self.kind())?], start };

@@ -32,13 +32,6 @@ pub(crate) async fn a_contract_comes_into_force(given: Given) {
     assert_eq!(became, PlanStatus::Accepted);
 }
 
-pub(crate) async fn a_plan_is_applied_once(given: Given) {
-    let plan = given.plan(&notes(note())).await;
-    given.apply(&plan).await.unwrap();
-    let error = given.apply(&plan).await.unwrap_err();
-    assert!(matches!(error, AuthorityError::PlanOver { status: "accepted", .. }), "{error:?}");
-}
-
 pub(crate) async fn a_plan_whose_base_moved_is_refused(given: Given) {
     let first = given.plan(&notes(note())).await;
     let second = given.plan(&notes(short_note())).await;

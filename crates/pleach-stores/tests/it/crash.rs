@@ -105,7 +105,7 @@ pub(crate) async fn an_apply_goes_on_wherever_it_was_interrupted(given: Given) {
             if in_force(&given).await == 2 && calls % 3 == 0 {
                 // The same apply goes on with what was accepted, if anything is left to do.
                 let again = given.contracts.apply(&plan, options()).await;
-                assert!(matches!(again, Ok(_) | Err(AuthorityError::PlanOver { .. })), "{again:?}");
+                assert!(again.is_ok(), "{again:?}");
             } else {
                 given.contracts.resume(&lineage()).await.unwrap();
             }

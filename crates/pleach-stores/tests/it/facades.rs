@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pleach_contract::{Contract, ContractType, Notation};
 use pleach_engine::{MemoryEngine, SystemClock};
 use pleach_stores::state::{
-    Cell, Client, GetOutcome, ListOptions, MigrateOutcome, PutOutcome, State, StateFacade,
+    Cell, Client, GetOutcome, ListOptions, MigrateOutcome, PutOutcome, State, StateContract, StateFacade,
 };
+use pleach_stores::{ApplyOptions, Contracts, Guarded, PlanOptions};
 use serde_json::{Value, json};
 
 use crate::generated::{awkward, notes};
@@ -87,14 +88,26 @@ fn of_text() -> Contract {
 
 /// A session of Ann with the types of a program, and one with an older contract in which the preferences are a text.
 async fn clients<F: StateFacade>(contract: &Contract) -> (Client<F>, pleach_stores::state::Session) {
-    let state = State::open(Arc::new(MemoryEngine::new()), Arc::new(SystemClock::new())).await.unwrap();
     let mut before = contract.to_value();
     before["state"]["preferences"] =
         json!({"kind": "value", "schema": {"schema": "PreferencesV0"}, "stateVersion": "v0"});
     let before = Contract::from_value(&before).unwrap().contract;
-    let session =
-        |contract: &Contract| state.session("user:ann".parse().unwrap(), &state.contract(contract).unwrap());
-    (session(contract).client().unwrap(), session(&before))
+    let state = accepted(&[&before, contract]).await;
+    let (contract, before) =
+        (state.contract(contract).await.unwrap(), state.contract(&before).await.unwrap());
+    let session = |contract: &StateContract| state.session("user:ann".parse().unwrap(), contract);
+    (session(&contract).client().unwrap(), session(&before))
+}
+
+/// The state in a store that has accepted these contracts, one after the other.
+async fn accepted(contracts: &[&Contract]) -> State {
+    let engine = Guarded::new(Arc::new(MemoryEngine::new()), Arc::new(SystemClock::new()));
+    for contract in contracts {
+        let plan = Contracts::of(&engine).plan(contract, PlanOptions::default()).await.unwrap();
+        let options = ApplyOptions::by("olga").acknowledging("a test");
+        Contracts::of(&engine).apply(&plan, options).await.unwrap();
+    }
+    State::open(&engine).await.unwrap()
 }
 
 #[test]
@@ -160,8 +173,9 @@ a_program!(a_program_of_the_code_works, notes);
 fn awkward_stores_have_a_facade() {
     pollster::block_on(async {
         let contract = Contract::parse(awkward::CONTRACT.as_bytes(), Notation::Json).unwrap().contract;
-        let state = State::open(Arc::new(MemoryEngine::new()), Arc::new(SystemClock::new())).await.unwrap();
-        let session = state.session("device:tv".parse().unwrap(), &state.contract(&contract).unwrap());
+        let state = accepted(&[&contract]).await;
+        let contract = state.contract(&contract).await.unwrap();
+        let session = state.session("device:tv".parse().unwrap(), &contract);
         let client = session.client::<awkward::TypeState>().unwrap();
         let value = awkward::Option2::new(None, "t".into());
         assert!(matches!(client.state().r#fn().put(&value).await.unwrap(), PutOutcome::Applied(_)));

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pleach_engine::{
-    Batch, BucketConfig, Clock, CommitError, Engine, EngineError, Expiry, Headers, Key, Operation,
+    Batch, BucketConfig, Clock, CommitError, Engine, EngineError, ErrorKind, Expiry, Headers, Key, Operation,
 };
 use pleach_stores::state::{STATE_BUCKET, STATE_LOG_BUCKET};
 use pleach_stores::{AuthorityError, Envelope, Guarded, PlanOptions, SYSTEM_BUCKET};
@@ -186,6 +186,7 @@ pub(crate) async fn what_the_store_keeps_itself_is_not_touched_by_hand(given: Gi
         let key = Key::parse("u.x.y.z").unwrap();
         let refused = |error: EngineError| {
             assert!(matches!(error, EngineError::StoreOwned { .. }), "{error:?}");
+            assert_eq!(error.kind(), ErrorKind::NotAllowed);
             assert!(error.help().contains("pleach state admin"), "{}", error.help());
         };
         let commit = async |engine: &Guarded, batch: Batch| match engine.commit(&name(bucket), batch).await {
@@ -203,9 +204,15 @@ pub(crate) async fn what_the_store_keeps_itself_is_not_touched_by_hand(given: Gi
         let planned =
             given.contracts.plan(&notes(note()), PlanOptions { adopt, ..PlanOptions::default() }).await;
         assert!(matches!(planned, Err(AuthorityError::NotAdopted { .. })), "{planned:?}");
-        // Those whose it is write to it, and manage nothing.
+        // Those whose it is write to it what accepted contracts allow, and manage nothing.
         let state = given.engine.for_state();
-        assert!(commit(&state, put()).await.is_none());
+        assert!(commit(&state, Batch::new().delete(key.clone())).await.is_none());
+        let unaccepted = commit(&state, put()).await;
+        assert_eq!(
+            matches!(unaccepted, Some(EngineError::BrokenContract { .. })),
+            bucket == STATE_BUCKET,
+            "{unaccepted:?}"
+        );
         refused(state.delete_bucket(&name(bucket)).await.unwrap_err());
         refused(state.update_bucket(&name(bucket), Default::default()).await.unwrap_err());
         let copies = given.engine.for_copies();

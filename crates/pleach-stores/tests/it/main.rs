@@ -13,16 +13,24 @@ mod damage;
 mod evidence;
 mod evolution;
 mod facades;
+mod fencing;
 mod generated;
 mod given;
 mod guarding;
+mod in_force;
 mod judging;
 mod kv;
 mod planning;
+mod process;
 mod property;
 mod racing;
+mod read_back;
+mod show;
 mod state_killed;
 mod stored_state;
+mod strict;
+mod transfer;
+mod verifying;
 mod watched;
 
 use given::Given;
@@ -76,7 +84,6 @@ on_both_engines! {
         a_plan_survives_its_text;
     applying:
         a_contract_comes_into_force
-        a_plan_is_applied_once
         a_plan_whose_base_moved_is_refused
         a_plan_of_another_store_is_refused
         an_edited_plan_is_refused
@@ -140,6 +147,31 @@ on_both_engines! {
         every_damage_is_told
         a_decision_that_leads_nowhere_is_damaged
         a_record_that_says_what_cannot_be_is_damaged;
+    in_force:
+        after_a_failed_step_the_contract_in_force_is_the_old_one
+        after_a_failed_step_programs_are_bound_by_what_is_in_force
+        a_contract_whose_apply_is_unfinished_binds_nothing
+        a_first_contract_that_is_not_in_force_binds_nothing
+        an_older_record_of_a_failed_apply_is_understood
+        a_plan_that_is_in_force_is_applied_again_without_doing_anything
+        a_lineage_sweeps_only_its_own_buckets;
+    read_back:
+        a_value_that_its_type_cannot_read_back_is_not_written
+        a_batch_with_such_a_value_writes_nothing
+        a_value_that_no_reader_takes_is_not_written;
+    verifying:
+        every_value_that_breaks_the_contract_is_found
+        an_acknowledged_apply_leaves_what_verify_finds
+        overrides_are_told_until_the_next_verification
+        the_records_of_the_store_itself_are_no_values
+        state_that_breaks_the_contract_is_found
+        an_engine_without_room_for_all_records_is_verified_by_its_live_keys;
+    strict:
+        repeated_fields_are_refused_by_the_guards
+        stored_values_with_repeated_fields_count_as_refused
+        state_with_repeated_fields_is_refused
+        keyspaces_are_split_merged_and_renamed_without_a_loss
+        a_contract_on_record_by_an_older_digest_stays_in_force;
     crash:
         an_apply_goes_on_wherever_it_was_interrupted
         a_failed_step_keeps_the_old_bindings;

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use pleach_contract::evolution::Verdict;
 use pleach_engine::{BucketConfig, Engine};
-use pleach_stores::{AuthorityError, Plan, PlanOptions, Step};
+use pleach_stores::{Applied, AuthorityError, Plan, PlanOptions, Step};
 use serde_json::json;
 
 use crate::Given;
@@ -35,7 +35,7 @@ pub(crate) async fn a_contract_in_force_leaves_nothing_to_do(given: Given) {
     let applied = given.accept(&notes(note())).await;
     let plan = given.plan(&notes(note())).await;
     assert!(plan.is_nothing());
-    assert_eq!(given.apply(&plan).await.unwrap(), applied);
+    assert_eq!(given.apply(&plan).await.unwrap(), Applied { was_in_force: true, ..applied });
     assert_eq!(given.contracts.history(&lineage()).await.unwrap().len(), 1);
 }
 

@@ -1,8 +1,5 @@
-use std::sync::Arc;
-
 use pleach_contract::Contract;
 use pleach_contract::evolution::Verdict;
-use pleach_engine::{Clock, Engine};
 use pleach_stores::state::{Principal, PutOptions, PutOutcome, State};
 use pleach_stores::{AuthorityError, Plan};
 use serde_json::{Value, json};
@@ -29,10 +26,8 @@ fn strict() -> Value {
 const NOTES: &str = "acme.notes@v1";
 
 async fn put(given: &Given, contract: &Contract, who: Principal, key: &str, draft: Value) {
-    let engine = Arc::clone(&given.below) as Arc<dyn Engine>;
-    let clock = Arc::clone(&given.clock) as Arc<dyn Clock>;
-    let state = State::open(engine, clock).await.unwrap();
-    let session = state.session(who, &state.contract(contract).unwrap());
+    let state = State::open(&given.engine).await.unwrap();
+    let session = state.session(who, &state.contract(contract).await.unwrap());
     let outcome =
         session.store("drafts").unwrap().put(Some(key), draft, PutOptions::default()).await.unwrap();
     assert!(matches!(outcome, PutOutcome::Applied(_)), "{outcome:?}");

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use pleach_engine::{
     Batch, BucketConfig, BucketInfo, BucketName, Capabilities, CommitError, Committed, Engine, EngineError,
-    Entry, Key, Page, ScanQuery, WatchQuery, WatchStart, WatchStream, hand_on,
+    Entry, Key, Page, ScanQuery, WatchEvent, WatchQuery, WatchStart, WatchStream, hand_on,
 };
 use tokio::sync::Notify;
 
@@ -182,7 +183,10 @@ impl Engine for Watched {
         if self.is_cramped.load(Ordering::SeqCst) && matches!(query.start, WatchStart::History) {
             return Err(EngineError::Unsupported { what: "watches that take so much memory" });
         }
-        self.pass(self.engine.watch(bucket, query)).await
+        let watch = self.pass(self.engine.watch(bucket, query)).await?;
+        // As engines do that other processes write to: they show no fences.
+        let is_shown = |event: &Result<WatchEvent, EngineError>| !matches!(event, Ok(WatchEvent::Change(change)) if change.entry.key.is_fence());
+        Ok(Box::pin(watch.filter(move |event| std::future::ready(is_shown(event)))))
     }
 
     async fn scan(&self, bucket: &BucketName, query: ScanQuery) -> Result<Page, EngineError> {
@@ -193,7 +197,10 @@ impl Engine for Watched {
         if query.page.is_none() {
             *self.scans.lock().unwrap().entry(bucket.to_string()).or_default() += 1;
         }
-        self.pass(self.engine.scan(bucket, query)).await
+        let mut page = self.pass(self.engine.scan(bucket, query)).await?;
+        // As engines do that other processes write to: they show no fences.
+        page.entries.retain(|entry| !entry.key.is_fence());
+        Ok(page)
     }
 
     hand_on!([engine] through pass: update_bucket delete_bucket bucket buckets read count compact_key);

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use pleach_contract::{Contract, ContractId};
 use pleach_engine::BucketName;
 use pleach_stores::{
-    Applied, ApplyOptions, AuthorityError, Binding, Damage, Decision, GlassAct, LineageStatus, Owner, Plan,
-    PlanOptions, PlanStatus,
+    Applied, ApplyOptions, AuthorityError, Binding, Breach, Damage, Decision, GlassAct, LineageStatus,
+    OnProgress, Owner, Plan, PlanOptions, PlanStatus, Verified,
 };
 
 use super::block_on;
@@ -46,6 +46,11 @@ impl Contracts {
         block_on(self.contracts.pending(beginning))
     }
 
+    /// See [`Contracts::applied_plans`](pleach_stores::Contracts::applied_plans).
+    pub fn applied_plans(&self, beginning: &str) -> Result<Vec<Plan>, AuthorityError> {
+        block_on(self.contracts.applied_plans(beginning))
+    }
+
     /// See [`Contracts::reject`](pleach_stores::Contracts::reject).
     pub fn reject(&self, lineage: &ContractId, plan: &str) -> Result<(), AuthorityError> {
         block_on(self.contracts.reject(lineage, plan))
@@ -76,6 +81,11 @@ impl Contracts {
         block_on(self.contracts.desired(lineage))
     }
 
+    /// See [`Contracts::in_force`](pleach_stores::Contracts::in_force).
+    pub fn in_force(&self, lineage: &ContractId) -> Result<Option<Contract>, AuthorityError> {
+        block_on(self.contracts.in_force(lineage))
+    }
+
     /// See [`Contracts::contract`](pleach_stores::Contracts::contract).
     pub fn contract(&self, lineage: &ContractId, digest: &str) -> Result<Contract, AuthorityError> {
         block_on(self.contracts.contract(lineage, digest))
@@ -91,6 +101,21 @@ impl Contracts {
         block_on(self.contracts.broken_glass())
     }
 
+    /// See [`Contracts::overrides`](pleach_stores::Contracts::overrides).
+    pub fn overrides(&self, lineage: &ContractId) -> Result<Vec<GlassAct>, AuthorityError> {
+        block_on(self.contracts.overrides(lineage))
+    }
+
+    /// See [`Contracts::verify`](pleach_stores::Contracts::verify).
+    pub fn verify(
+        &self,
+        lineage: &ContractId,
+        progress: Option<OnProgress>,
+    ) -> Result<Option<Verification>, AuthorityError> {
+        Ok(block_on(self.contracts.verify(lineage, progress))?
+            .map(|verification| Verification { verification }))
+    }
+
     /// See [`Contracts::restore`](pleach_stores::Contracts::restore).
     pub fn restore(&self, lineage: &ContractId, alias: &str) -> Result<BucketName, AuthorityError> {
         block_on(self.contracts.restore(lineage, alias))
@@ -99,6 +124,32 @@ impl Contracts {
     /// See [`Contracts::sweep`](pleach_stores::Contracts::sweep).
     pub fn sweep(&self) -> Result<Vec<BucketName>, AuthorityError> {
         block_on(self.contracts.sweep())
+    }
+
+    /// See [`Contracts::sweep_lineage`](pleach_stores::Contracts::sweep_lineage).
+    pub fn sweep_lineage(&self, lineage: &ContractId) -> Result<Vec<BucketName>, AuthorityError> {
+        block_on(self.contracts.sweep_lineage(lineage))
+    }
+}
+
+/// The blocking form of [`Verification`](pleach_stores::Verification): an iterator.
+#[derive(Debug)]
+pub struct Verification {
+    verification: pleach_stores::Verification,
+}
+
+impl Verification {
+    /// See [`Verification::found`](pleach_stores::Verification::found).
+    pub fn found(&self) -> &Verified {
+        self.verification.found()
+    }
+}
+
+impl Iterator for Verification {
+    type Item = Result<Breach, AuthorityError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        block_on(self.verification.next()).transpose()
     }
 }
 

@@ -65,7 +65,7 @@ impl<T> Keyspace<T> {
     }
 }
 
-impl<T: Serialize> Keyspace<T> {
+impl<T: Serialize + DeserializeOwned> Keyspace<T> {
     /// See [`Keyspace::put`](pleach_stores::Keyspace::put).
     pub fn put(&self, key: &(impl KeyOf + ?Sized), value: &T) -> Result<Revision, KvError> {
         block_on(self.keyspace.put(key, value))

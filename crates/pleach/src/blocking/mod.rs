@@ -25,7 +25,7 @@ mod store;
 mod typed;
 
 pub use bucket::{Bucket, CachedBucket};
-pub use contracts::Contracts;
+pub use contracts::{Contracts, Verification};
 pub use iter::{Consumer, Keys, KvWatch, Scan, TypedScan, TypedWatch, Waited, Watch};
 pub use keyspace::Keyspace;
 pub use service::{KvStore, Service};

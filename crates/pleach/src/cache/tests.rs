@@ -15,7 +15,7 @@ use super::view::View;
 use crate::{Store, Watch};
 
 /// No test waits longer.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(300);
 
 fn view() -> View {
     View::new(&(Arc::new(ManualClock::default()) as Arc<dyn Clock>), 10_000)

@@ -21,6 +21,15 @@ pub trait ValueCodec<V>: fmt::Debug + Send + Sync {
     /// # Errors
     /// If they are not of this codec, or too large.
     fn decode(&self, stored: &Bytes) -> Result<V, CodecError>;
+
+    /// Makes sure, before they are written, that the bytes which `encode` returned can be decoded. A codec whose every
+    /// value survives has nothing to do here.
+    ///
+    /// # Errors
+    /// Why they cannot be: JSON makes `null` of a NaN, for example, which is no number.
+    fn check(&self, stored: &Bytes) -> Result<(), CodecError> {
+        self.decode(stored).map(drop)
+    }
 }
 
 /// Values as JSON, by serde.
@@ -51,6 +60,10 @@ impl ValueCodec<String> for Text {
         let text = std::str::from_utf8(stored).map_err(|error| CodecError::malformed("UTF-8", error))?;
         Ok(text.to_owned())
     }
+
+    fn check(&self, _stored: &Bytes) -> Result<(), CodecError> {
+        Ok(())
+    }
 }
 
 /// Bytes as they are.
@@ -64,6 +77,10 @@ impl ValueCodec<Bytes> for Raw {
 
     fn decode(&self, stored: &Bytes) -> Result<Bytes, CodecError> {
         Ok(stored.clone())
+    }
+
+    fn check(&self, _stored: &Bytes) -> Result<(), CodecError> {
+        Ok(())
     }
 }
 

@@ -25,6 +25,10 @@ pub enum MigrateError {
     StillWritten { bucket: BucketName },
     #[error("{bucket}/{key} is not the same in the target: {what}")]
     Different { bucket: BucketName, key: Key, what: &'static str },
+    #[error("bucket {bucket} belongs to the contract {lineage}, which is not moved with it")]
+    NotReserved { bucket: BucketName, lineage: String },
+    #[error("bucket {bucket} keeps as many records of a key as the contract {lineage} asks for")]
+    ContractHistory { bucket: BucketName, lineage: String },
     #[error("how far the migration to bucket {bucket} has come cannot be read")]
     Position { bucket: BucketName },
 }
@@ -37,6 +41,7 @@ impl MigrateError {
             Self::Loss { .. } | Self::ValueTooLarge { .. } | Self::Expiring { .. } => ErrorKind::Unsupported,
             Self::Behind { .. } => ErrorKind::Compacted,
             Self::StillWritten { .. } => ErrorKind::Unavailable,
+            Self::NotReserved { .. } | Self::ContractHistory { .. } => ErrorKind::Invalid,
             Self::Position { .. } => ErrorKind::Corrupt,
         }
     }
@@ -63,6 +68,12 @@ impl MigrateError {
             }
             Self::Different { .. } => {
                 "if something else writes to the target, stop it; then delete the bucket there, and migrate again"
+            }
+            Self::NotReserved { .. } => {
+                "begin a `ContractMove` with all its buckets first, or copy the entries without contracts"
+            }
+            Self::ContractHistory { .. } => {
+                "leave --history out, or copy the entries alone with --without-contracts"
             }
             Self::Position { .. } => "delete the bucket in the target, and migrate again",
         }

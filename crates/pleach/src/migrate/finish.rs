@@ -48,7 +48,10 @@ impl Migration {
             Err(error) => return Err(error),
         };
         // In this order: as long as the bucket is said to be in the making, its position must be there.
-        self.target.engine().update_bucket(&self.plan.target, self.plan.config.clone()).await?;
+        let there = self.target.engine().bucket(&self.plan.target).await?.config;
+        if there != self.plan.config {
+            self.target.engine().update_bucket(&self.plan.target, self.plan.config.clone()).await?;
+        }
         self.writer.finish().await?;
         let (consumers_kept, consumers_reset) = self.move_consumers(newest).await?;
         let progress = self.progress();

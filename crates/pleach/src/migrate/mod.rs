@@ -26,14 +26,19 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
+//! A bucket that a contract owns moves with its contract: a [`ContractMove`] is planned and begun before the first bucket, and
+//! finished after the last. Until then nothing but the migration writes to these buckets in the target.
+//!
 //! What it leaves to others: stopping those who write to the source, and pointing them to the target afterwards.
 
+mod contracts;
 mod copy;
 mod error;
 mod finish;
 mod follow;
 mod plan;
 mod position;
+mod projections;
 mod verify;
 mod window;
 mod writer;
@@ -44,10 +49,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pleach_engine::{EngineError, Key, Operation, Revision, WatchStream};
+use pleach_stores::Keeper;
 
+pub use contracts::{ContractMove, VerifiedContracts};
 pub use error::MigrateError;
 pub use finish::Finished;
 pub use plan::{Begun, Loss, MigrateOptions, Plan};
+pub use projections::{MovedProjection, move_projections};
 pub use verify::Verified;
 
 use crate::{Error, Store};
@@ -121,10 +129,19 @@ impl Migration {
         if target.capabilities().batch_operations_max < 2 {
             return Err(EngineError::Unsupported { what: "batches, which a migration needs" }.into());
         }
-        let target = &target.for_copies();
+        plan.check_reserved(target).await?;
+        // What users and devices have stored is read and written by copies alone.
+        let (source, target) = (&source.for_copies(), &target.for_copies().keeping(Keeper::Migrations));
         if plan.begun == Begun::No {
             let config = plan.working_config(target.capabilities());
             target.engine().create_bucket(&plan.target, config).await?;
+        }
+        if plan.begun == Begun::Yes && plan.owner.is_some() {
+            // The contract may have changed the configuration since it was begun.
+            let config = plan.working_config(target.capabilities());
+            if target.engine().bucket(&plan.target).await?.config != config {
+                target.engine().update_bucket(&plan.target, config).await?;
+            }
         }
         let (writer, found) = Writer::open(target, &plan.target).await?;
         // Read after the bucket was made: what is written from now on comes by the feed.

@@ -6,6 +6,8 @@ use pleach_engine::{
     ScanQuery,
 };
 
+use pleach_stores::{OWNER_METADATA, Owner, OwnerState};
+
 use super::MigrateError;
 use crate::{Error, Store};
 
@@ -28,6 +30,8 @@ pub struct MigrateOptions {
     pub history: Option<NonZeroU8>,
     /// Goes on even if something is lost.
     pub accept_loss: bool,
+    /// Copies the entries alone: in the target no contract owns the bucket.
+    pub without_contracts: bool,
 }
 
 /// Something that the target cannot keep, or promises less of.
@@ -67,6 +71,8 @@ pub struct Plan {
     pub losses: Vec<Loss>,
     /// What the target promises less of, and what is new in it in any case.
     pub notes: Vec<Loss>,
+    /// Which contract owns it, if one does that moves with it.
+    pub owner: Option<Owner>,
     /// Values get the expiry they have in the source.
     pub(super) keeps_expiry: bool,
 }
@@ -84,14 +90,30 @@ impl Plan {
         to: &BucketName,
         options: &MigrateOptions,
     ) -> Result<Self, Error> {
+        let (source, target) = (&source.for_copies(), &target.for_copies());
         let info = source.engine().bucket(from).await?;
         let identity = format!("{} {from} {}", options.origin, info.created);
+        let owner = source.contracts().owner(from).await?;
+        let owner = owner.filter(|owner| owner.digest.is_some() && !options.without_contracts);
         let (mut config, mut losses) = fitting(&info.config, options, target.capabilities());
+        match &owner {
+            Some(owner) => {
+                if options.history.is_some_and(|history| history < info.config.history) {
+                    let (bucket, lineage) = (from.clone(), owner.lineage.clone());
+                    return Err(MigrateError::ContractHistory { bucket, lineage }.into());
+                }
+                config = source.contracts().moved_config(owner, config, target.capabilities()).await?;
+            }
+            None if options.without_contracts => drop(config.metadata.remove(OWNER_METADATA)),
+            None => {}
+        }
         let begun = match target.engine().bucket(to).await {
             Err(EngineError::BucketNotFound { .. }) => Begun::No,
             Err(error) => return Err(error.into()),
             Ok(found) if found.config.metadata.get(METADATA_RUNNING) == Some(&identity) => {
-                config.history = found.config.history;
+                if owner.is_none() {
+                    config.history = found.config.history;
+                }
                 Begun::Yes
             }
             Ok(found) if found.config.metadata.get(METADATA_DONE) == Some(&identity) => {
@@ -115,16 +137,40 @@ impl Plan {
             losses.push(Loss { what: "remaining_ttl", message });
         }
         let entries = match source.capabilities().snapshot_scans {
-            true => Some(source.engine().count(from, pleach_engine::Selection::all()).await?),
+            true => Some(source.for_copies().engine().count(from, pleach_engine::Selection::all()).await?),
             false => None,
         };
         let notes = weaker(source.capabilities(), target.capabilities());
-        let plan =
-            Self { source: info, target: to.clone(), config, begun, entries, losses, notes, keeps_expiry };
+        let plan = Self {
+            source: info,
+            target: to.clone(),
+            config,
+            begun,
+            entries,
+            losses,
+            notes,
+            owner,
+            keeps_expiry,
+        };
         if plan.begun == Begun::No {
-            plan.survey(source, target.capabilities()).await?;
+            plan.survey(&source.for_copies(), target.capabilities()).await?;
         }
         Ok(plan)
+    }
+
+    /// Refuses a bucket of a contract that does not move with it.
+    pub(super) async fn check_reserved(&self, target: &Store) -> Result<(), Error> {
+        let Some(owner) = &self.owner else { return Ok(()) };
+        let theirs = target.contracts().owner(&self.target).await?;
+        let is_ours = |theirs: &Owner| {
+            let is_open = theirs.state == OwnerState::Arriving || self.begun == Begun::Done;
+            is_open && (&theirs.lineage, &theirs.alias) == (&owner.lineage, &owner.alias)
+        };
+        if theirs.as_ref().is_some_and(is_ours) {
+            return Ok(());
+        }
+        let (bucket, lineage) = (self.source.name.clone(), owner.lineage.clone());
+        Err(MigrateError::NotReserved { bucket, lineage }.into())
     }
 
     /// The configuration of the target's bucket while it is being made: one that takes whatever the source has, also

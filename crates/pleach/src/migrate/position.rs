@@ -1,10 +1,11 @@
 use std::str::FromStr;
 
 use pleach_engine::{Headers, InvalidHeader, Key, Revision};
+use pleach_stores::Keeper;
 
 /// Where the position of a migration is kept: in the target's bucket, written together with what it is about, so that
 /// the two can never disagree. All of it is in headers, which every bucket takes, however small its values are.
-pub(super) const POSITION_KEY: &str = "_kv.migration";
+pub(super) const POSITION_KEY: &str = Keeper::MIGRATION_KEY;
 
 /// What a migration is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use pleach_engine::{
     ConsumerName, ConsumerStart, EngineError, Entry, Expectation, Key, Operation, Revision, Selection,
     WatchStart,
 };
+use pleach_stores::Keeper;
 
 use super::position::{POSITION_PREFIX, Position, projection_of};
 use super::{Derived, ProjectionError, Session};
@@ -45,7 +46,8 @@ impl Link {
         }
         let consumer = format!("projection-{}", target.name()).into_consumer_name()?;
         let key = Key::parse_reserved(format!("{POSITION_PREFIX}{name}")).map_err(Error::Key)?;
-        let (source, target) = (source.without_cache(), target.without_cache());
+        // What it derives passes the guard of a contract like anything else; only its position is its own.
+        let (source, target) = (source.without_cache(), target.without_cache().keeping(Keeper::Projections));
         let link = Self { name, source, target, consumer, key };
         link.check_owner().await?;
         Ok(link)

@@ -14,6 +14,7 @@ use crate::{Bucket, Error, IntoConsumerName, Watch};
 pub use derived::Derived;
 pub use error::ProjectionError;
 use link::{Link, Writer};
+pub(crate) use position::{POSITION_PREFIX, Position, projection_of};
 
 /// The most changes whose writes are committed together.
 const GROUP_CHANGES_MAX: usize = 200;

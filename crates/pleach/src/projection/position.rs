@@ -1,31 +1,32 @@
 use pleach_engine::{Key, Revision};
+use pleach_stores::Keeper;
 use serde::Deserialize;
 
 /// Keys of positions start so, and end with the name of the projection.
-pub(super) const POSITION_PREFIX: &str = "_kv.projection.";
+pub(crate) const POSITION_PREFIX: &str = Keeper::PROJECTION_PREFIX;
 
 /// How far a projection has come, as it is stored in its target.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Position {
+pub(crate) struct Position {
     /// The name of its source.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// The first revision that is not applied; none while it is being rebuilt.
-    pub(super) next: Option<Revision>,
+    pub(crate) next: Option<Revision>,
 }
 
 impl Position {
-    pub(super) fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         serde_json::json!({ "source": self.source, "next": self.next }).to_string()
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }
 }
 
 /// The name of the projection whose position is under `key`.
-pub(super) fn projection_of(key: &Key) -> &str {
+pub(crate) fn projection_of(key: &Key) -> &str {
     key.as_str().strip_prefix(POSITION_PREFIX).unwrap_or_default()
 }
 

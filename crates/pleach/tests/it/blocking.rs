@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::given::within;
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(300);
 
 fn carts() -> Bucket {
     let config = pleach::BucketConfig { history: 5.try_into().unwrap(), ..Default::default() };

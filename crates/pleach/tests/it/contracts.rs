@@ -9,7 +9,7 @@ use pleach::stores::{
     Applied, ApplyOptions, AuthorityError, KvError, KvEvent, KvWriteError, PlanOptions, QueryOptions, Read,
     SYSTEM_BUCKET,
 };
-use pleach::{EngineError, Error, ErrorKind, Expiry, Origin, PutOptions};
+use pleach::{EngineError, Error, ErrorKind, Expiry, GetOptions, Origin, PutOptions, Reads};
 use serde::{Deserialize, Serialize};
 
 use crate::given::Given;
@@ -140,17 +140,27 @@ pub(crate) async fn typed_writes_carry_the_origin_of_their_store(given: Given) {
     assert_eq!(Origin::of(&bucket.get("one").await.unwrap().unwrap().headers), Origin::default());
 }
 
-/// What users and devices have stored is written by their sessions, by copies of whole buckets, and past a broken glass.
-pub(crate) async fn state_is_not_written_by_hand(given: Given) {
+/// What users and devices have stored is read and written by their sessions, by copies of whole buckets, and past a broken
+/// glass.
+pub(crate) async fn state_is_not_read_or_written_by_hand(given: Given) {
     given.store.state().await.unwrap();
-    let state = given.store.bucket(STATE_BUCKET).await.unwrap();
+    // A handle that was asked for by creating what is there is as good as none.
+    let config =
+        given.store.buckets().await.unwrap().into_iter().find(|info| info.name.as_str() == STATE_BUCKET);
+    let state = given.store.create_bucket_with(STATE_BUCKET, config.unwrap().config).await.unwrap();
+    let promised = GetOptions { reads: Some(Reads::Any) };
     for error in [
-        state.put("u.x.y.z", "{}").await.unwrap_err(),
-        state.delete("u.x.y.z").await.unwrap_err(),
+        given.store.bucket(STATE_BUCKET).await.map(drop).unwrap_err(),
+        state.get("u.x.y.z").await.map(drop).unwrap_err(),
+        state.get_with("u.x.y.z", promised).await.map(drop).unwrap_err(),
+        state.history("u.x.y.z").await.map(drop).unwrap_err(),
+        state.watch(">").await.map(drop).unwrap_err(),
+        state.put("u.x.y.z", "{}").await.map(drop).unwrap_err(),
+        state.delete("u.x.y.z").await.map(drop).unwrap_err(),
         given.store.delete_bucket(STATE_BUCKET).await.unwrap_err(),
     ] {
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
-        assert!(error.help().contains("pleach state"), "{}", error.help());
+        assert_eq!(error.kind(), ErrorKind::NotAllowed, "{error:?}");
+        assert!(error.help().contains("pleach state admin"), "{}", error.help());
     }
     let copies = given.store.for_copies();
     copies.bucket(STATE_BUCKET).await.unwrap().put("u.x.y.z", "{}").await.unwrap();

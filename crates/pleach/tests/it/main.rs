@@ -13,11 +13,16 @@ mod frail;
 mod given;
 #[cfg(feature = "embedded")]
 mod migrate;
+#[cfg(feature = "embedded")]
+mod migrate_contracts;
 #[cfg(all(feature = "embedded", feature = "nats"))]
 mod migrate_nats;
 #[cfg(feature = "nats")]
 mod nats;
+mod owned_projection;
 mod projection;
+mod read_back;
+mod reserved_keys;
 mod scan;
 mod spy;
 mod state;
@@ -137,7 +142,7 @@ on_every_engine! {
         of_two_plans_the_second_to_be_applied_has_moved
         a_service_reads_and_writes_with_types
         typed_writes_carry_the_origin_of_their_store
-        state_is_not_written_by_hand
+        state_is_not_read_or_written_by_hand
         no_value_outlives_the_time_to_live_of_its_keyspace
         adopted_values_have_the_version_of_their_keyspace;
     typed:
@@ -149,6 +154,15 @@ on_every_engine! {
         typed_history_and_watch_show_markers
         a_typed_update_can_lose_its_race
         typed_operations_go_into_a_batch;
+    reserved_keys:
+        reserved_keys_are_not_written_by_users
+        a_migration_keeps_its_position_in_a_bucket_that_a_contract_owns;
+    owned_projection:
+        a_projection_writes_to_a_bucket_that_a_contract_owns
+        what_a_projection_derives_is_judged_by_the_contract
+        positions_are_no_values_of_the_contract;
+    read_back:
+        a_typed_value_that_cannot_be_read_back_is_not_written;
     cache:
         a_cached_bucket_reads_what_was_there_and_what_comes
         a_cached_bucket_sees_its_own_writes

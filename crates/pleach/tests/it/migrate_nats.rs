@@ -22,7 +22,7 @@ async fn connect(options: NatsOptions) -> Store {
 
 /// The same to one server, which is not waited for for long.
 async fn connect_to(server: &Server) -> Store {
-    let (request_timeout, patience) = (Duration::from_millis(500), Duration::from_secs(2));
+    let (request_timeout, patience) = (Duration::from_secs(2), Duration::from_secs(10));
     connect(NatsOptions { request_timeout, patience, ..NatsOptions::server(server.url()) }).await
 }
 

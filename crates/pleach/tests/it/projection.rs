@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
 use pleach::{
-    Batch, Bucket, BucketConfig, Change, Derived, Error, ErrorKind, Key, Operation, Projection,
-    ProjectionError, Reduced, Reducer, Selection, Store,
+    Batch, Bucket, BucketConfig, Change, Derived, Engine, Error, ErrorKind, Key, MemoryEngine, Operation,
+    Projection, ProjectionError, Reduced, Reducer, Selection, Store,
 };
 
 use crate::Given;
@@ -396,9 +396,12 @@ fn a_projection_too_far_behind_is_rebuilt() {
 #[test]
 fn a_position_that_cannot_be_read_is_reported_and_replaced() {
     crate::run(async {
-        let (orders, derived) = buckets(&Store::in_memory()).await;
+        let engine = Arc::new(MemoryEngine::new());
+        let (orders, derived) = buckets(&Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>)).await;
         orders.put("a.1", "1").await.unwrap();
-        derived.put(Key::parse_reserved("_kv.projection.counts").unwrap(), "rubbish").await.unwrap();
+        // Past the library, which lets nobody but the projection write there.
+        let position = Key::parse_reserved("_kv.projection.counts").unwrap();
+        engine.commit(derived.name(), Batch::new().put(position, "rubbish")).await.unwrap();
         let mut projection = orders.project("counts", &derived, Count).await.unwrap();
         assert_eq!(projection.catch_up().await.unwrap_err().kind(), ErrorKind::Corrupt);
         projection.rebuild(|_| ()).await.unwrap();

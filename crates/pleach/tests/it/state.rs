@@ -3,6 +3,7 @@ use pleach::state::{
     Cell, DeleteOutcome, Erasure, Expect, GetOutcome, ListOptions, MapStore, PutOptions, PutOutcome,
     StateEvent, WatchFrom,
 };
+use pleach::stores::{ApplyOptions, PlanOptions};
 use pleach_contract::Contract;
 use serde_json::{Value, json};
 
@@ -15,8 +16,11 @@ async fn drafts(given: &Given, user: &str) -> MapStore<Value> {
         "schemas": {"Draft": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}},
         "state": {"drafts": {"kind": "map", "schema": {"schema": "Draft"}}},
     }));
+    let (contracts, contract) = (given.store.contracts(), contract.unwrap().contract);
+    let plan = contracts.plan(&contract, PlanOptions::default()).await.unwrap();
+    contracts.apply(&plan, ApplyOptions::by("olga")).await.unwrap();
     let state = given.store.state().await.unwrap();
-    let compiled = state.contract(&contract.unwrap().contract).unwrap();
+    let compiled = state.contract(&contract).await.unwrap();
     state.session(format!("user:{user}").parse().unwrap(), &compiled).map("drafts").unwrap()
 }
 

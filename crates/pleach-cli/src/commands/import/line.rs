@@ -66,6 +66,7 @@ struct Object {
 #[derive(Debug, Deserialize)]
 struct MaybeEvent {
     event: Option<IgnoredAny>,
+    system: Option<IgnoredAny>,
 }
 
 impl Line {
@@ -76,11 +77,12 @@ impl Line {
         }
         // To serde an array is as good as an object, field by field; here it is not.
         ensure!(text.trim_ascii_start().starts_with(b"{"), "this is no JSON object");
-        let MaybeEvent { event } =
+        let MaybeEvent { event, system } =
             serde_json::from_slice(text).map_err(json_error).context("this is no JSON object")?;
         if event.is_some() {
             return Ok(Self::Nothing);
         }
+        ensure!(system.is_none(), "records about contracts stand at the beginning of an export");
         let object: Object =
             serde_json::from_slice(text).map_err(json_error).context("this is no record or bucket")?;
         ensure!(
@@ -108,7 +110,7 @@ fn json_error(error: serde_json::Error) -> anyhow::Error {
 impl Object {
     fn into_record(self) -> anyhow::Result<ImportedRecord> {
         let key = self.key.context("there is no `key`")?;
-        // Stores' own records come back with the rest of a backup.
+        // Records of the exported store itself are read, and skipped later with a note.
         let key = Key::parse_reserved(key).context("`key` is no key")?;
         let op = self.op.unwrap_or(Op::Put);
         let value = match (self.value, self.value_base64) {

@@ -6,6 +6,7 @@
 //! next and which revision its bucket has; so after a kill the bucket's feed tells whether that one round
 //! was still committed, and no line is lost or applied twice.
 
+mod contracts;
 mod feed;
 mod line;
 mod lines;
@@ -23,7 +24,8 @@ use crate::app::App;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Takes what `export` and --json print. Entries get new revisions; their headers and expiry stay.\n\
-                  An entry that has expired meanwhile arrives as a deletion.\n\n\
+                  An entry that has expired meanwhile arrives as a deletion. Contracts of an export are restored\n\
+                  with their buckets, which must not be there, and are in force once everything is imported.\n\n\
                   While it runs, a small file next to the input says how far it has come. After an interruption,\n\
                   --resume goes on from there: no line is lost or applied twice.\n\n\
                   Examples:\n  pleach kv import backup.ndjson --create-buckets\n  pleach kv import backup.ndjson --resume\n  \
@@ -36,6 +38,10 @@ pub(crate) struct ImportArgs {
     /// Creates buckets that are missing, as the input says or with defaults
     #[arg(long)]
     create_buckets: bool,
+
+    /// The entries alone: contracts in the input are passed over
+    #[arg(long)]
+    without_contracts: bool,
 
     /// Goes on where an interrupted import of this input ended
     #[arg(long)]

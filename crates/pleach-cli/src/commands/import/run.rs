@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use pleach::{Batch, Bucket, BucketConfig, BucketName, EngineError, Error, ErrorKind, Store};
 
+use super::contracts::Restored;
 use super::line::ImportedRecord;
 use super::lines::{Lines, Place};
 use super::state::{OpenWindow, State, StateFile};
@@ -30,25 +31,42 @@ pub(super) async fn run(args: ImportArgs, app: &mut App) -> anyhow::Result<()> {
     let state_file = state_path.map(StateFile::new);
     let state = begin(state_file.as_ref(), app.place(), args.resume)?;
     let progress = Progress::bytes(source.bytes, &app.output);
+    let mut lines = Lines::new(source.input);
+    let contracts = Restored::read(&mut lines, &store, args.without_contracts)?;
+    contracts.check(args.create_buckets, args.resume).await?;
     let mut import = Import {
-        lines: Lines::new(source.input),
+        lines,
         store,
         state_file,
         state,
         create_buckets: args.create_buckets,
         bucket: None,
+        contracts,
     };
     import.check_state_file(app);
+    if import.state.done == Place::START {
+        import.state.done = import.lines.place();
+    }
+    let begins_at = import.lines.place();
     import
         .lines
         .skip_to(import.state.done)
         .map_err(|error| changed_input(error, import.state_file.as_ref()))?;
     let resumed_at = import.lines.number();
-    while import.step().await.inspect_err(|_| import.forget_unless_begun(args.resume))? {
-        progress.reach(import.lines.place().bytes);
+    import.contracts.hold().await?;
+    loop {
+        match import.step().await {
+            Ok(true) => progress.reach(import.lines.place().bytes),
+            Ok(false) => break,
+            Err(error) => {
+                import.forget_unless_begun(args.resume, begins_at).await;
+                return Err(error);
+            }
+        }
     }
     drop(progress);
-    if resumed_at > 1 {
+    import.contracts.put_in_force().await?;
+    if resumed_at > begins_at.lines + 1 {
         app.output.note(format_args!("went on at line {resumed_at}"));
     }
     import.finish(app)
@@ -66,16 +84,15 @@ impl Source {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             return Ok(Self { input: Box::new(io::stdin().lock()), path: None, bytes: None });
         };
-        let cannot_read = || {
-            let problem = Problem::invalid(format!("cannot read {}", path.display()));
-            problem.help("name a file that `pleach kv export` wrote, or nothing to read stdin")
+        let cannot_read = |error: io::Error| {
+            let problem = Problem::unreadable(&error, format!("cannot read {}", path.display()));
+            let help = "name a file that `pleach kv export` wrote, or nothing to read stdin";
+            anyhow::Error::new(error).context(problem.help(help))
         };
-        let file = File::open(path).with_context(cannot_read)?;
-        let metadata = file.metadata().with_context(cannot_read)?;
+        let file = File::open(path).map_err(cannot_read)?;
+        let metadata = file.metadata().map_err(cannot_read)?;
         if metadata.is_dir() {
-            return Err(
-                anyhow::Error::new(io::Error::from(io::ErrorKind::IsADirectory)).context(cannot_read())
-            );
+            return Err(cannot_read(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         // A pipe such as `<(zcat dump.gz)` has no size.
         let bytes = metadata.is_file().then_some(metadata.len());
@@ -130,6 +147,7 @@ struct Import {
     create_buckets: bool,
     /// The bucket of the last window.
     bucket: Option<Bucket>,
+    contracts: Restored,
 }
 
 impl Import {
@@ -174,6 +192,13 @@ impl Import {
         interrupted: Option<OpenWindow>,
     ) -> anyhow::Result<()> {
         let now = interrupted.as_ref().map_or_else(|| self.store.now(), OpenWindow::now);
+        // A store writes its own records itself: the positions of another one would be wrong here.
+        let (reserved, records): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record.key.is_reserved());
+        self.state.tally.reserved += reserved.len() as u64;
+        if records.is_empty() {
+            return Ok(());
+        }
         let expired = records.iter().filter(|record| record.has_expired(now)).count() as u64;
         let count = records.len() as u64 - expired;
         let bucket = self.bucket(name).await?;
@@ -193,7 +218,7 @@ impl Import {
                 after,
             }))?;
             if let Err(error) = bucket.commit(round.into_iter().collect::<Batch>()).await {
-                if index == 0 && error.kind() == ErrorKind::Invalid {
+                if index == 0 && matches!(error.kind(), ErrorKind::Invalid | ErrorKind::NotAllowed) {
                     // Nothing of the window was committed, so its lines may be corrected before it goes on.
                     self.save(None)?;
                 }
@@ -225,6 +250,7 @@ impl Import {
     async fn find_or_create(&mut self, name: &BucketName, config: BucketConfig) -> anyhow::Result<()> {
         match self.store.bucket(name).await {
             Err(Error::Engine(EngineError::BucketNotFound { .. })) if self.create_buckets => {
+                let config = self.contracts.config_of(name, config, self.store.capabilities());
                 let created = self.store.create_bucket_with(name, config).await;
                 created.map(|_| ()).map_err(|error| impossible(name, error))
             }
@@ -255,9 +281,12 @@ impl Import {
     }
 
     /// An import that failed before its first commit left nothing to go on with.
-    fn forget_unless_begun(&self, resumed: bool) {
-        let begun = resumed || self.state.done != Place::START || self.state.window.is_some();
-        if let (false, Some(file)) = (begun, &self.state_file) {
+    async fn forget_unless_begun(&self, resumed: bool, begins_at: Place) {
+        if resumed || self.state.done != begins_at || self.state.window.is_some() {
+            return;
+        }
+        self.contracts.give_up().await;
+        if let Some(file) = &self.state_file {
             // If it stays, the next import asks what to do about it.
             let _ = file.remove();
         }
@@ -281,10 +310,23 @@ impl Import {
         let event = Event::new("imported")
             .count("lines", lines)
             .count("records", tally.records)
-            .count("expired", tally.expired);
+            .count("expired", tally.expired)
+            .count("reserved", tally.reserved);
         let mut line = format!("imported {}", counted(tally.records, "record", "records"));
+        let contracts = self.contracts.count() as u64;
+        let event = if contracts > 0 { event.count("contracts", contracts) } else { event };
+        if contracts > 0 {
+            line.push_str(&format!("; {} in force", counted(contracts, "contract is", "contracts are")));
+        }
         if tally.expired > 0 {
             line.push_str(&format!("; {} had expired", tally.expired));
+        }
+        if tally.reserved > 0 {
+            let skipped = counted(tally.reserved, "record", "records");
+            app.output.note(format_args!(
+                "{skipped} of the store that was exported, under keys that start with `_kv`, were skipped: \
+                 a projection begins anew, and rebuilds what it derives"
+            ));
         }
         app.output.confirm(&event, line)
     }

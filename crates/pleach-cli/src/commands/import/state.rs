@@ -1,5 +1,5 @@
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -7,7 +7,7 @@ use pleach::{Revision, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::lines::Place;
-use crate::commands::export::with_suffix;
+use crate::destination;
 
 /// The version of the state file.
 const STATE_VERSION: u64 = 1;
@@ -51,6 +51,9 @@ impl OpenWindow {
 pub(super) struct Tally {
     pub(super) records: u64,
     pub(super) expired: u64,
+    /// Records of the exported store itself, which were skipped.
+    #[serde(default)]
+    pub(super) reserved: u64,
 }
 
 impl State {
@@ -90,14 +93,8 @@ impl StateFile {
     }
 
     /// Replaces it, so that it is always whole, and on disk before the next commit.
-    pub(super) fn save(&self, state: &State) -> io::Result<()> {
-        let new = with_suffix(&self.path, ".new");
-        let mut file = File::create(&new)?;
-        file.write_all(&serde_json::to_vec(state)?)?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        sync_directory(directory.unwrap_or(Path::new(".")))
+    pub(super) fn save(&self, state: &State) -> anyhow::Result<()> {
+        destination::write(&self.path, &serde_json::to_vec(state)?)
     }
 
     /// Removes it: there is nothing to go on with.
@@ -107,11 +104,6 @@ impl StateFile {
             _ => Ok(()),
         }
     }
-}
-
-/// Makes a rename in a directory outlive a power cut, where directories can be opened.
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
 #[cfg(test)]

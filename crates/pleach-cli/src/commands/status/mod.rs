@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::duration;
 use crate::app::App;
+use crate::contract::health;
 use crate::record::JSON_VERSION;
 use crate::wait::{self, Interrupt};
 pub(super) use look::{Seen, look};
@@ -23,7 +24,7 @@ pub(super) use look::{Seen, look};
 )]
 pub(crate) struct StatusArgs {
     /// The store, if it is not named otherwise
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = crate::args::store_url)]
     store: Option<String>,
 
     /// Shows it again and again, every two seconds or as given, until Ctrl-C; never opens the store
@@ -44,7 +45,11 @@ impl StatusArgs {
         match self.watch {
             None => {
                 let seen = look(app).await?;
-                show(&seen, app)
+                show(&seen, app)?;
+                if seen.holder.is_none() && !app.output.is_json() {
+                    show_contracts(app).await?;
+                }
+                Ok(())
             }
             Some(interval) => watch(app, interval.max(WATCH_INTERVAL_MIN), self.count),
         }
@@ -58,6 +63,15 @@ fn show(seen: &Seen, app: &mut App) -> anyhow::Result<()> {
     let place = app.place();
     let lines = render::lines(seen, &place, &app.output);
     lines.into_iter().try_for_each(|line| app.output.line(line))
+}
+
+/// What is wrong with the contracts of a store that nobody has open.
+async fn show_contracts(app: &mut App) -> anyhow::Result<()> {
+    for finding in health::findings(app).await? {
+        let label = app.output.paint().dim("contracts ");
+        app.output.line(format_args!("{label} {}; {}", finding.what, finding.next))?;
+    }
+    Ok(())
 }
 
 fn object(seen: &Seen) -> serde_json::Value {

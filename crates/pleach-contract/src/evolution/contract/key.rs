@@ -11,6 +11,8 @@ pub(super) struct KeyChange {
     pub(super) widened: Vec<String>,
     /// What only has another name.
     pub(super) named: Vec<String>,
+    /// Whether segments changed places: the same text then means something else.
+    pub(super) is_reordered: bool,
 }
 
 impl KeyChange {
@@ -28,7 +30,8 @@ impl KeyChange {
                 && (two.name().is_some_and(|name| old_names.contains(&name))
                     || one.name().is_some_and(|name| new_names.contains(&name)));
             if moved {
-                return Self::rekeyed(format!("segments were reordered: {old} became {new}"));
+                let why = format!("segments were reordered: {old} became {new}");
+                return Self { is_reordered: true, ..Self::rekeyed(why) };
             }
             let Some(relation) = relate(one.kind(), two.kind()) else {
                 return Self::rekeyed(format!("{one} became {two}, which is written another way"));
@@ -47,6 +50,11 @@ impl KeyChange {
             (None, None) => {}
         }
         change
+    }
+
+    /// Whether every old key is a key of the new grammar.
+    pub(super) fn takes_all(&self) -> bool {
+        self.changed.is_none() && self.narrowed.is_empty()
     }
 
     fn rekeyed(why: String) -> Self {
@@ -88,6 +96,15 @@ fn relate(old: &Kind, new: &Kind) -> Option<Relation> {
         }
         (Kind::Token { bytes_max: old }, Kind::Slug { bytes_max: new }) => {
             Relation { is_narrower: true, is_wider: new > old }
+        }
+        // A literal is an enum of one value.
+        (Kind::Literal(value), wider @ (Kind::Enum(_) | Kind::Slug { .. } | Kind::Token { .. })) => {
+            wider.read(value)?;
+            Relation { is_narrower: false, is_wider: true }
+        }
+        (wider @ (Kind::Enum(_) | Kind::Slug { .. } | Kind::Token { .. }), Kind::Literal(value)) => {
+            wider.read(value)?;
+            Relation { is_narrower: true, is_wider: false }
         }
         (Kind::Enum(values), Kind::Enum(others)) => Relation {
             is_narrower: values.iter().any(|value| !others.contains(value)),

@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::key::KeyChange;
 use super::resource::{subject, time_to_live};
 use super::versions::{self, Versions};
-use super::{Comparison, members};
+use super::{Comparison, heirs, members};
 use crate::document::{Keyspace, KvResource, Retention, Role};
 use crate::evolution::{Finding, FindingCode, Question, Subject};
 use crate::key::Grammar;
@@ -17,13 +17,22 @@ pub(super) fn compare<'c>(
     (old, new): (&'c KvResource, &'c KvResource),
 ) {
     let renamed = renamed(old, new);
+    let mut inherited: BTreeSet<&str> = renamed.values().copied().collect();
     for (name, keyspace) in &old.keyspaces {
-        let place = child(path, name);
         let whole = subject(alias, Some(name));
         let other = renamed.get(name.as_str()).copied().unwrap_or(name);
+        let heirs = heirs::of(name, (old, new), other);
+        if let Some(heirs) = heirs {
+            heirs.tell(all, &whole, path);
+            for (heir, after) in &heirs.list {
+                lifetime(all, &whole, &child(path, heir), (old, new), (keyspace, after));
+            }
+            inherited.extend(heirs.list.iter().map(|(heir, _)| *heir));
+            continue;
+        }
         let Some(after) = new.keyspaces.get(other) else {
             let message = format!("the keyspace `{name}` was removed");
-            let finding = Finding::new(FindingCode::KeyspaceRemoved, place, whole, message);
+            let finding = Finding::new(FindingCode::KeyspaceRemoved, child(path, name), whole, message);
             all.tell(finding.asking(Question::Present));
             continue;
         };
@@ -33,22 +42,14 @@ pub(super) fn compare<'c>(
             all.tell(Finding::new(FindingCode::KeyspaceRenamed, place.clone(), whole.clone(), message));
         }
         key(all, &whole, &child(&place, "key"), (&keyspace.key, &after.key));
-        role(all, &whole, &place, (keyspace, after), &renamed);
-        // What a keyspace has from its resource is told there.
-        let inherited = (old.ttl_ms, new.ttl_ms);
-        if (keyspace.ttl_ms, after.ttl_ms) != inherited {
-            time_to_live(all, &whole, &child(&place, "ttlMs"), (keyspace.ttl_ms, after.ttl_ms));
-        }
-        let kept = (keyspace.retention.as_ref(), after.retention.as_ref());
-        retention(all, &whole, &child(&place, "retention"), kept);
+        sources(all, &whole, &place, (keyspace, after), &renamed);
+        lifetime(all, &whole, &place, (old, new), (keyspace, after));
         access(all, &whole, &child(&place, "access"), (keyspace, after));
         let versions = (Versions::of_keyspace(keyspace), Versions::of_keyspace(after));
         versions::compare(all, &whole, &place, versions, &members::pointers(new, other));
         all.prose(&whole, &child(&place, "description"), &keyspace.description, &after.description);
     }
-    let is_known = |name: &String| {
-        old.keyspaces.contains_key(name) || renamed.values().any(|other| *other == name.as_str())
-    };
+    let is_known = |name: &String| old.keyspaces.contains_key(name) || inherited.contains(name.as_str());
     for name in new.keyspaces.keys().filter(|name| !is_known(name)) {
         let message = format!("the keyspace `{name}` was added");
         let place = child(path, name);
@@ -56,23 +57,54 @@ pub(super) fn compare<'c>(
     }
 }
 
-/// Keyspaces that have another name and the same keys: the old name, and the new one.
+/// Keyspaces that have another name and take the same keys, or more: the old name, and the new one.
 pub(super) fn renamed<'c>(old: &'c KvResource, new: &'c KvResource) -> BTreeMap<&'c str, &'c str> {
-    let grammar = |keyspace: &Keyspace| Grammar::parse(&keyspace.key).ok();
     let gone = old.keyspaces.iter().filter(|(name, _)| !new.keyspaces.contains_key(*name));
-    // Two keyspaces of a resource never have the same keys, so there is at most one.
+    // Two keyspaces of a resource never share a key, so there is at most one.
     let found = gone.filter_map(|(name, keyspace)| {
         let keys = grammar(keyspace)?;
         let mut added = new.keyspaces.iter().filter(|(other, _)| !old.keyspaces.contains_key(*other));
-        let (other, _) = added.find(|(_, after)| grammar(after).as_ref() == Some(&keys))?;
-        Some((name.as_str(), other.as_str()))
+        let (other, after) = added.find(|(_, after)| {
+            grammar(after).is_some_and(|after| KeyChange::of(&keys, &after).takes_all())
+        })?;
+        let is_merged =
+            old.keyspaces.iter().any(|(rival, before)| rival != name && heirs::shares(before, after));
+        (!is_merged).then_some((name.as_str(), other.as_str()))
     });
     found.collect()
 }
 
+pub(super) fn grammar(keyspace: &Keyspace) -> Option<Grammar> {
+    Grammar::parse(&keyspace.key).ok()
+}
+
+/// How long entries stay, and whether they are the truth.
+fn lifetime(
+    all: &mut Comparison<'_>,
+    subject: &Subject,
+    place: &str,
+    resources: (&KvResource, &KvResource),
+    (old, new): (&Keyspace, &Keyspace),
+) {
+    if old.role != new.role {
+        let message = match new.role {
+            Role::Derived => "what was the truth is to be built from something else",
+            Role::Source => "what was built from something else is to be the truth",
+        };
+        let finding = Finding::new(FindingCode::RoleChanged, child(place, "role"), subject.clone(), message);
+        all.tell(finding.asking(Question::Present));
+    }
+    // What a keyspace has from its resource is told there.
+    if (old.ttl_ms, new.ttl_ms) != (resources.0.ttl_ms, resources.1.ttl_ms) {
+        time_to_live(all, subject, &child(place, "ttlMs"), (old.ttl_ms, new.ttl_ms));
+    }
+    let kept = (old.retention.as_ref(), new.retention.as_ref());
+    retention(all, subject, &child(place, "retention"), kept);
+}
+
 fn key(all: &mut Comparison<'_>, subject: &Subject, path: &str, (old, new): (&str, &str)) {
     let (Ok(old), Ok(new)) = (Grammar::parse(old), Grammar::parse(new)) else { return };
-    let KeyChange { changed, narrowed, widened, named } = KeyChange::of(&old, &new);
+    let KeyChange { changed, narrowed, widened, named, .. } = KeyChange::of(&old, &new);
     let finding = |code, message| Finding::new(code, path, subject.clone(), message);
     if let Some(why) = changed {
         all.tell(finding(FindingCode::KeyChanged, why).asking(Question::Present));
@@ -88,7 +120,7 @@ fn key(all: &mut Comparison<'_>, subject: &Subject, path: &str, (old, new): (&st
     }
 }
 
-fn role(
+fn sources(
     all: &mut Comparison<'_>,
     subject: &Subject,
     path: &str,
@@ -96,17 +128,14 @@ fn role(
     renamed: &BTreeMap<&str, &str>,
 ) {
     if old.role != new.role {
-        let message = match new.role {
-            Role::Derived => "what was the truth is to be built from something else",
-            Role::Source => "what was built from something else is to be the truth",
-        };
-        let finding = Finding::new(FindingCode::RoleChanged, child(path, "role"), subject.clone(), message);
-        return all.tell(finding.asking(Question::Present));
+        return;
     }
     let called_now = |name: &String| renamed.get(name.as_str()).copied().unwrap_or(name.as_str()).to_owned();
-    let before: Vec<String> = old.from.iter().map(called_now).collect();
-    if before != new.from {
-        let message = format!("it is built from {} instead of {}", new.from.join(", "), before.join(", "));
+    let before: BTreeSet<String> = old.from.iter().map(called_now).collect();
+    let after: BTreeSet<String> = new.from.iter().cloned().collect();
+    if before != after {
+        let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+        let message = format!("it is built from {} instead of {}", list(after), list(before));
         all.tell(Finding::new(FindingCode::RoleSources, child(path, "from"), subject.clone(), message));
     }
 }

@@ -1,5 +1,6 @@
 //! What the change of a contract does to what is stored under it.
 
+mod heirs;
 mod key;
 mod keyspace;
 mod members;

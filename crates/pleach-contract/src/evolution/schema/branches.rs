@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::change::{Change, Holds, Sense};
-use super::kinship::{are_disjoint, paired};
-use super::place::Place;
+use super::kinship::{are_disjoint, paired, tags};
+use super::place::{Place, Root};
 use super::walk::{Site, Step, Walk};
+use crate::canonical::canonical;
 use crate::evolution::FindingCode;
 
 /// Compares two schemas of which one is nothing but a choice: the other is a choice of one. Whether it was so.
@@ -95,44 +96,82 @@ fn one_sided<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>, keyword: &str, is_add
 
 /// If each branch accepts all that its counterpart did, so do all together, however they were put into pairs.
 fn any_of<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>, before: Vec<Place<'a>>, after: Vec<Place<'a>>) {
+    const KEYWORD: &str = "anyOf";
     let pairing = paired(walk, before, after);
     for pair in pairing.pairs {
-        walk.follow(site, pair, Step::Here, Sense::Same);
+        walk.follow_branch(site, KEYWORD, pair, Sense::Same);
     }
     for place in pairing.added {
-        let change = Change::loosened(FindingCode::BranchAdded, "a further alternative is allowed");
-        walk.tell_at(site, place.path, change);
+        let message = format!("{} was added", described(KEYWORD, &place, walk.new, site.place()));
+        walk.tell_at(site, place.path, Change::loosened(FindingCode::BranchAdded, message));
     }
     for place in pairing.removed {
-        let change = Change::tightened(FindingCode::BranchRemoved, "an alternative is not allowed any more");
-        walk.tell_at(site, place.path, change);
+        let message = format!("{} was removed", described(KEYWORD, &place, walk.old, site.place()));
+        walk.tell_at(site, place.path, Change::tightened(FindingCode::BranchRemoved, message));
     }
 }
 
 /// Of `oneOf` a value must fit exactly one branch, so one that accepts more can take values from another. If no value can
 /// fit two, it is the same as `anyOf`.
 fn one_of<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>, before: Vec<Place<'a>>, after: Vec<Place<'a>>) {
+    const KEYWORD: &str = "oneOf";
     let were_disjoint = are_disjoint(walk, &before, true);
     let are_disjoint = are_disjoint(walk, &after, false);
     let sense = if were_disjoint && are_disjoint { Sense::Same } else { Sense::Either };
     let pairing = paired(walk, before, after);
     for pair in pairing.pairs {
-        walk.follow(site, pair, Step::Here, sense);
+        walk.follow_branch(site, KEYWORD, pair, sense);
     }
     let holds = |are_disjoint: bool| if are_disjoint { Holds::Yes } else { Holds::Partly };
     for place in pairing.added {
+        let branch = described(KEYWORD, &place, walk.new, site.place());
         let message = if are_disjoint {
-            "a further alternative is allowed, which no other overlaps"
+            format!("{branch} was added, which no other overlaps")
         } else {
-            "a further alternative is allowed, and values that fit it and another are refused"
+            format!("{branch} was added, and values that fit it and another are refused")
         };
         let change = Change::new(FindingCode::ChoiceAdded, message);
         walk.tell_at(site, place.path, change.with(holds(are_disjoint), Holds::Partly));
     }
     for place in pairing.removed {
-        let change = Change::new(FindingCode::ChoiceRemoved, "an alternative is not allowed any more");
+        let message = format!("{} was removed", described(KEYWORD, &place, walk.old, site.place()));
+        let change = Change::new(FindingCode::ChoiceRemoved, message);
         walk.tell_at(site, place.path, change.with(Holds::Partly, holds(were_disjoint)));
     }
+}
+
+/// A branch of a choice for people: its title, the value of its tag, its name or its index, and the place of a value that it
+/// looks at.
+pub(super) fn described<'a>(
+    keyword: &str,
+    branch: &Place<'a>,
+    root: &Root<'a>,
+    instance: Option<&str>,
+) -> String {
+    const NAME_CHARS_MAX: usize = 60;
+    let resolved = root.resolved(branch);
+    let words = resolved.as_ref().unwrap_or(branch).keywords();
+    let title = words.get("title").and_then(Value::as_str).map(|title| format!("`{title}`"));
+    let tag = || {
+        resolved
+            .as_ref()
+            .and_then(|place| tags(place).into_iter().next())
+            .map(|(name, value)| format!("with `{name}` {value}"))
+    };
+    let name = || branch.keywords().get("$ref")?.as_str()?.rsplit('/').next().map(|name| format!("`{name}`"));
+    let fixed = || words.get("const").map(canonical);
+    let index = || branch.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut shown = title.or_else(tag).or_else(name).or_else(fixed).unwrap_or_else(index);
+    if let Some((end, _)) = shown.char_indices().nth(NAME_CHARS_MAX) {
+        shown.truncate(end);
+        shown.push('…');
+    }
+    let place = match instance {
+        None => String::new(),
+        Some("") => " of the value".to_owned(),
+        Some(place) => format!(" of {place}"),
+    };
+    format!("the `{keyword}` branch {shown}{place}")
 }
 
 fn negation<'a>(walk: &mut Walk<'a, '_>, site: &Site<'a>) {

@@ -94,7 +94,7 @@ fn kinship<'a>(walk: &Walk<'a, '_>, old: &Place<'a>, new: &Place<'a>) -> u8 {
 }
 
 /// The properties that must be there with one certain value.
-fn tags(place: &Place<'_>) -> BTreeSet<(String, String)> {
+pub(super) fn tags(place: &Place<'_>) -> BTreeSet<(String, String)> {
     let required = names(place.keywords().get("required"));
     let properties = entries(place, "properties");
     let fixed = properties.iter().filter_map(|(name, schema)| Some((name, schema.get("const")?)));

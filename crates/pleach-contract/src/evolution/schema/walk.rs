@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
@@ -38,6 +39,8 @@ struct Pair<'a> {
     new: Place<'a>,
     instance: Option<String>,
     sense: Sense,
+    /// The branch of a choice that it belongs to, for people.
+    branch: Option<Rc<str>>,
 }
 
 /// A pair that both say something.
@@ -49,6 +52,7 @@ pub(super) struct Site<'a> {
     pub(super) new_types: Types,
     instance: Option<String>,
     sense: Sense,
+    branch: Option<Rc<str>>,
 }
 
 /// Where below a place of a value another one is.
@@ -75,7 +79,7 @@ impl<'a, 's> Walk<'a, 's> {
     /// All changes, and whether there are more.
     pub(super) fn run(mut self) -> (Vec<Change>, bool) {
         let (old, new) = (self.old.place(), self.new.place());
-        let start = Pair { old, new, instance: Some(String::new()), sense: Sense::Same };
+        let start = Pair { old, new, instance: Some(String::new()), sense: Sense::Same, branch: None };
         if self.old.is_draft_2019() != self.new.is_draft_2019() {
             let message =
                 "the drafts of JSON Schema are different, so the same words may mean different things";
@@ -107,14 +111,14 @@ impl<'a, 's> Walk<'a, 's> {
             return;
         }
         self.annotations(&pair);
-        let resolved = Pair { old, new, instance: pair.instance.clone(), sense: pair.sense };
+        let resolved = Pair { old, new, ..pair.clone() };
         if resolved.new.identity() != pair.new.identity() {
             self.annotations(&resolved);
         }
         let old_types = types(resolved.old.shape());
         let new_types = types(resolved.new.shape());
-        let Pair { old, new, instance, sense } = resolved;
-        let site = Site { old, new, old_types, new_types, instance, sense };
+        let Pair { old, new, instance, sense, branch } = resolved;
+        let site = Site { old, new, old_types, new_types, instance, sense, branch };
         match (site.old.shape(), site.new.shape()) {
             (Shape::Anything, Shape::Anything) | (Shape::Nothing, Shape::Nothing) => {}
             (_, Shape::Nothing) => {
@@ -200,7 +204,10 @@ impl<'a, 's> Walk<'a, 's> {
             change
         };
         let instance = change.instance.clone().or_else(|| site.instance.clone());
-        let change = Change { path, instance, ..change.seen(site.sense) };
+        let mut change = Change { path, instance, ..change.seen(site.sense) };
+        if let Some(branch) = &site.branch {
+            change.message = format!("in {branch}: {}", change.message);
+        }
         let asks = change.question.is_none() && change.verdict() > Verdict::Safe;
         self.push(if asks { change.asking(Some(Question::Refused)) } else { change });
     }
@@ -228,11 +235,30 @@ impl<'a, 's> Walk<'a, 's> {
             let longest = self.keys.iter().map(String::len).max().unwrap_or(0);
             instance.len() <= INSTANCE_BYTES_MAX.max(longest)
         });
-        self.waiting.push(Pair { old, new, instance, sense: site.sense.then(sense) });
+        let branch = site.branch.clone();
+        self.waiting.push(Pair { old, new, instance, sense: site.sense.then(sense), branch });
+    }
+
+    /// Compares two branches of a choice later. Findings inside name the innermost branch.
+    pub(super) fn follow_branch(
+        &mut self,
+        site: &Site<'a>,
+        keyword: &str,
+        (old, new): (Place<'a>, Place<'a>),
+        sense: Sense,
+    ) {
+        let branch = branches::described(keyword, &new, self.new, site.place());
+        let (instance, sense) = (site.instance.clone(), site.sense.then(sense));
+        self.waiting.push(Pair { old, new, instance, sense, branch: Some(branch.into()) });
     }
 }
 
 impl Site<'_> {
+    /// The place of a value that it looks at; none if that is too deep to say.
+    pub(super) fn place(&self) -> Option<&str> {
+        self.instance.as_deref()
+    }
+
     /// The place of a value that is a step below.
     pub(super) fn below(&self, step: Step<'_>) -> Option<String> {
         let here = self.instance.as_deref()?;

@@ -66,7 +66,7 @@ fn an_alias_that_is_added_is_safe() {
 fn an_alias_that_is_removed_or_renamed_is_dangerous() {
     let old = kv(json!({"a": resource("Thing"), "b": resource("Other")}));
     let found = diff(&old, &kv(json!({"a": resource("Thing")})));
-    assert_eq!(shown(&found), ["resource.removed breaks/ok dangerous"]);
+    assert_eq!(shown(&found), ["resource.removed breaks/breaks dangerous"]);
     assert_eq!(found.findings[0].question, Some(Question::Present));
     let found = diff(&old, &kv(json!({"a": resource("Thing"), "c": resource("Other")})));
     assert_eq!(shown(&found), ["resource.renamed breaks/breaks dangerous"]);
@@ -75,7 +75,7 @@ fn an_alias_that_is_removed_or_renamed_is_dangerous() {
     check_contracts(
         &old,
         &kv(json!({"a": resource("Thing"), "c": resource("Thing")})),
-        &["resource.added ok/ok safe", "resource.removed breaks/ok dangerous"],
+        &["resource.added ok/ok safe", "resource.removed breaks/breaks dangerous"],
     );
 }
 
@@ -334,7 +334,11 @@ fn the_most_serious_comes_first() {
     let found = diff(&old, &new);
     assert_eq!(
         shown(&found),
-        ["resource.removed breaks/ok dangerous", "required.added scan/ok scan", "contract.prose ok/ok safe",]
+        [
+            "resource.removed breaks/breaks dangerous",
+            "required.added scan/ok scan",
+            "contract.prose ok/ok safe",
+        ]
     );
     for finding in &found.findings {
         assert!(!finding.reason.is_empty() && !finding.fix.is_empty(), "{finding:?}");

@@ -9,7 +9,7 @@ use crate::evolution::schema::{self, Root};
 use crate::evolution::{DIFF_STEPS_MAX, FINDINGS_MAX, Steps, Verdict};
 
 /// Generous, as tests are built without optimisation and share the machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 #[allow(clippy::disallowed_methods, reason = "the test is about time")]
 fn in_time<T>(work: impl FnOnce() -> T) -> T {

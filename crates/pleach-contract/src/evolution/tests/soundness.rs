@@ -7,6 +7,7 @@ mod choices;
 mod mutation;
 mod schema;
 mod value;
+mod work;
 
 use std::cell::RefCell;
 

@@ -190,8 +190,8 @@ impl Asked {
     ) -> Result<(Vec<Entry>, bool), CommitError> {
         let bucket = self.bucket(state, name).ok_or_else(|| not_found(name))?;
         let batch = batch.clone().check(name, &bucket.config, &CAPABILITIES)?;
-        for operation in batch.operations() {
-            bucket.check(operation, self.now).map_err(CommitError::Conflict)?;
+        for demand in batch.demands() {
+            bucket.judge(demand, self.now).map_err(CommitError::Conflict)?;
         }
         let first = state.newest.next();
         let records = batch.into_operations().into_iter().zip(first.get()..);

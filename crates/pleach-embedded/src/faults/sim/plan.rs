@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pleach_engine::{
-    Batch, BucketConfig, BucketName, Compression, ConsumerName, ConsumerStart, Direction, Durability,
+    Batch, BucketConfig, BucketName, Check, Compression, ConsumerName, ConsumerStart, Direction, Durability,
     Expectation, Expiry, Headers, Key, KeyFilter, KeyRange, Operation, Revision, ScanQuery, Selection,
     Timestamp,
 };
@@ -189,12 +189,27 @@ impl Plan {
     fn batch(&self, dice: &mut Dice, state: &State, name: &BucketName) -> Batch {
         let count = if dice.chance(10) { self.keys } else { dice.between(1, self.keys.min(3)) };
         let (first, all_go) = (dice.below(self.keys), dice.chance(12));
-        (0..count)
+        let key = |place: usize| Key::parse(KEYS[(first + place) % self.keys]).expect("a key");
+        let mut batch: Batch = (0..count)
             .map(|place| {
-                let key = Key::parse(KEYS[(first + place) % self.keys]).expect("a key");
+                let key = key(place);
                 if all_go { Operation::delete(key) } else { self.operation(dice, state, name, key) }
             })
-            .collect()
+            .collect();
+        if count < self.keys && dice.chance(20) {
+            batch.push_check(self.check(dice, state, name, key(count)));
+        }
+        batch
+    }
+
+    /// A check of a key that the batch does not write.
+    fn check(&self, dice: &mut Dice, state: &State, name: &BucketName, key: Key) -> Check {
+        let newest = state.buckets.get(name).and_then(|bucket| bucket.newest(&key));
+        match (newest, dice.weighted(&[20, 70, 10])) {
+            (None, 0 | 1) | (Some(_), 0) => Check::absent(key),
+            (Some(newest), 1) => Check::revision(key, newest.revision),
+            (_, _) => Check::revision(key, Revision::new(dice.word() % 40)),
+        }
     }
 
     fn operation(&self, dice: &mut Dice, state: &State, name: &BucketName, key: Key) -> Operation {

@@ -16,7 +16,7 @@ use super::state::Bucket;
 use crate::EmbeddedEngine;
 
 /// How long an answer may take that is not worked on by this thread.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The most scans and watches that are held at once.
 pub(super) const HELD_MAX: usize = 4;

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use pleach_engine::{
-    At, BatchPart, BucketConfig, BucketName, Change, Conflict, ConsumerInfo, ConsumerName, Direction,
-    EngineError, Entry, Expectation, Headers, Key, Op, Operation, Revision, Selection, Timestamp,
+    At, BatchPart, BucketConfig, BucketName, Change, Conflict, ConsumerInfo, ConsumerName, Demand, Direction,
+    EngineError, Entry, Expectation, Headers, Key, Op, Revision, Selection, Timestamp,
 };
 
 /// Something that is in the log: what the truth is made of.
@@ -177,10 +177,10 @@ impl Bucket {
         self.records.get(key).is_some_and(|records| self.is_overdue(records, now))
     }
 
-    /// Whether what an operation expects of its key is true.
-    pub(super) fn check(&self, operation: &Operation, now: Timestamp) -> Result<(), Conflict> {
-        let newest = self.newest(&operation.key).filter(|_| !self.has_expired(&operation.key, now));
-        let holds = match operation.expect {
+    /// Whether what an operation or a check demands of its key is true.
+    pub(super) fn judge(&self, demand: Demand<'_>, now: Timestamp) -> Result<(), Conflict> {
+        let newest = self.newest(demand.key).filter(|_| !self.has_expired(demand.key, now));
+        let holds = match demand.expect {
             Expectation::Any => true,
             Expectation::Absent => newest.is_none_or(|newest| !newest.op.is_put()),
             Expectation::Revision(expected) => newest.is_some_and(|newest| newest.revision == expected),
@@ -190,8 +190,8 @@ impl Bucket {
         }
         Err(Conflict {
             bucket: self.name.clone(),
-            key: operation.key.clone(),
-            expected: operation.expect,
+            key: demand.key.clone(),
+            expected: demand.expect,
             actual: newest.filter(|newest| newest.op != Op::Expire).map(|newest| newest.revision),
         })
     }

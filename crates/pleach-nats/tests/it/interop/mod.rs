@@ -15,13 +15,10 @@ use pleach_engine::{
 };
 use pleach_nats::NatsEngine;
 
-use crate::servers;
+use crate::servers::{self, SOON};
 use client::{Client, Seen};
 use native::Native;
 use program::Program;
-
-/// How long something that must come may take.
-const SOON: Duration = Duration::from_secs(10);
 
 /// How many revisions of a key are kept.
 const HISTORY: u8 = 5;
@@ -160,10 +157,10 @@ async fn expire(mut client: impl Client) {
     client.create_bucket(&name, 1, Some(Duration::from_secs(60))).await;
     let mut watch = engine.watch(&carts(), WatchQuery::default()).await.unwrap();
     client.watch().await;
-    let theirs = client.create("theirs", "1", Some(Duration::from_secs(1))).await.expect("it is new");
+    let theirs = client.create("theirs", "1", Some(Duration::from_secs(10))).await.expect("it is new");
     let entry = engine.read(&carts(), &key("theirs"), At::Latest).await.unwrap().expect("it is there");
-    assert_eq!(entry.expires, Some(entry.time.saturating_add(Duration::from_secs(1))));
-    let ours = Operation::put(key("ours"), "2").expiring(Expiry::After(Duration::from_secs(2)));
+    assert_eq!(entry.expires, Some(entry.time.saturating_add(Duration::from_secs(10))));
+    let ours = Operation::put(key("ours"), "2").expiring(Expiry::After(Duration::from_secs(20)));
     let ours = engine.commit(&carts(), Batch::from(ours)).await.unwrap().last.get();
     assert_eq!(client.get("ours").await, Some(Seen::put("ours", ours, "2")));
 

@@ -5,9 +5,8 @@ use async_nats::jetstream::{self, kv};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 
-use super::SOON;
 use super::client::{Client, Seen};
-use crate::servers;
+use crate::servers::{self, SOON};
 
 /// The key-value client of async-nats.
 pub(super) struct Native {
@@ -18,8 +17,7 @@ pub(super) struct Native {
 
 impl Native {
     pub(super) async fn connect() -> Self {
-        let client = async_nats::connect(servers::server().url()).await.unwrap();
-        Self { context: jetstream::new(client), bucket: None, watch: None }
+        Self { context: servers::context().await, bucket: None, watch: None }
     }
 
     fn bucket(&self) -> &kv::Store {

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::StreamExt;
-use pleach_engine::{Batch, Key, Operation, WatchEvent, WatchQuery, WatchStart};
+use pleach_engine::{Batch, Engine as _, Key, Operation, WatchEvent, WatchQuery, WatchStart};
 
 use super::super::address::owner_filter;
 use super::super::{Principal, StateError};

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use pleach_engine::{KeyRange, PAGE_ENTRIES_MAX, PageToken, ScanQuery, Selection};
+use pleach_engine::{Engine as _, KeyRange, PAGE_ENTRIES_MAX, PageToken, ScanQuery, Selection};
 use serde_json::json;
 
 use super::super::address::{owner_prefix, place_of};

@@ -1,7 +1,7 @@
 use pleach_contract::{ContractId, NAME_CHARS_MAX};
 use pleach_engine::{
-    At, Batch, CommitError, Entry, Expectation, Key, KeyRange, Operation, PAGE_ENTRIES_MAX, ScanQuery,
-    Selection, Timestamp,
+    At, Batch, CommitError, Engine as _, Entry, Expectation, Key, KeyRange, Operation, PAGE_ENTRIES_MAX,
+    ScanQuery, Selection, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ impl StateAdmin {
     /// Looks at a page of a map.
     ///
     /// # Errors
-    /// [`StateError::LimitTooLarge`] or [`StateError::OffsetPastEnd`], or what the engine could not do.
+    /// [`StateError::LimitTooLarge`], or what the engine could not do.
     pub async fn list(&self, target: &Target, options: ListOptions) -> Result<InspectedPage, StateError> {
         let ListOptions { offset, limit } = options;
         if limit > LIST_LIMIT_MAX {
@@ -120,9 +120,6 @@ impl StateAdmin {
     async fn page(&self, range: KeyRange, offset: u64, limit: usize) -> Result<InspectedPage, StateError> {
         let shared = &self.state.shared;
         let count = shared.engine.count(&shared.bucket, Selection::range(range.clone())).await?;
-        if offset > count {
-            return Err(StateError::OffsetPastEnd { offset, count });
-        }
         let mut rest = range;
         let mut left = offset;
         while left > 0 && limit > 0 {
@@ -160,7 +157,7 @@ impl Inspected {
             contract,
             store,
             key,
-            value: serde_json::from_slice(&entry.value).map_err(|_| text()),
+            value: pleach_contract::parse_json_strict(&entry.value).map_err(|_| text()),
             state_version: envelope.map(|envelope| envelope.version),
             writer_contract_digest: writer,
             revision: StateRevision(entry.revision),

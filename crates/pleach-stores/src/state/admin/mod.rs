@@ -10,7 +10,7 @@ pub use find::{EXPORT_ENTRIES_MAX, ExportPage, Holding};
 pub use inspect::{Inspected, InspectedPage, Target};
 pub use record::{Act, AdminRecord, RECORDS_MAX, STATE_LOG_BUCKET};
 
-use pleach_engine::BucketConfig;
+use pleach_engine::{BucketConfig, Engine as _};
 
 use super::{State, StateError};
 use record::Log;
@@ -32,7 +32,7 @@ impl StateAdmin {
         }
         let config = BucketConfig::plain(state.shared.engine.capabilities());
         let bucket = super::open::name(STATE_LOG_BUCKET)?;
-        super::open::ensure(&*state.shared.engine, &bucket, config).await?;
+        super::open::ensure(&state.shared.engine, &bucket, config).await?;
         let log = Log { bucket, who: who.to_owned(), why: why.to_owned() };
         Ok(Self { state, log })
     }

@@ -1,8 +1,8 @@
 use std::str::FromStr;
 
 use pleach_engine::{
-    At, Batch, BucketName, CommitError, Direction, EngineError, Entry, Expectation, Key, Operation, Revision,
-    ScanQuery,
+    At, Batch, BucketName, CommitError, Direction, Engine as _, EngineError, Entry, Expectation, Key,
+    Operation, Revision, ScanQuery,
 };
 use serde_json::{Value, json};
 

@@ -95,8 +95,8 @@ pub(super) async fn an_administrator_looks_at_and_deletes_damaged_entries(given:
     let refused = admin.list(&drafts, ListOptions::first(LIST_LIMIT_MAX + 1)).await;
     assert!(matches!(refused, Err(StateError::LimitTooLarge { .. })));
     for limit in [0, 10] {
-        let refused = admin.list(&drafts, ListOptions::first(limit).from(2)).await;
-        assert!(matches!(refused, Err(StateError::OffsetPastEnd { offset: 2, count: 1 })), "{limit}");
+        let page = admin.list(&drafts, ListOptions::first(limit).from(2)).await.unwrap();
+        assert_eq!((page.entries.len(), page.count), (0, 1), "{limit}");
     }
 }
 

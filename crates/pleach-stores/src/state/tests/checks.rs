@@ -14,7 +14,9 @@ async fn nothing_is_there(given: &Given) {
 
 pub(super) async fn services_and_strangers_have_no_session(given: Given) {
     for caller in [Caller::Service("billing".into()), Caller::Stranger] {
-        assert!(matches!(caller.principal(), Err(StateError::NotAllowed { .. })));
+        let error = caller.principal().unwrap_err();
+        assert!(matches!(&error, StateError::NotAllowed { .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::NotAllowed);
     }
     for caller in [Caller::User(String::new()), Caller::Device("x".repeat(OWNER_ID_BYTES_MAX + 1))] {
         assert!(matches!(caller.principal(), Err(StateError::InvalidPrincipal { .. })));
@@ -140,23 +142,40 @@ pub(super) async fn checks_come_in_their_order(given: Given) {
     nothing_is_there(&given).await;
 }
 
-pub(super) async fn a_revision_has_one_form(given: Given) {
-    for bad in
-        ["", "r", "1", "r-1", "r+1", "r01", "R1", "r1 ", " r1", "null", "r18446744073709551616", "r1.0", "rü"]
-    {
-        let refused = bad.parse::<StateRevision>();
-        assert!(matches!(refused, Err(StateError::InvalidRevision { .. })), "{bad:?}");
-    }
-    // One that was never given is like any other that is not the entry's.
+pub(super) async fn a_revision_that_no_reply_gave_is_a_lost_race(given: Given) {
     let drafts = given.drafts();
     let entry = applied(drafts.put("a", &draft("one")).await);
-    for strange in ["r0", "r18446744073709551615"] {
-        let expect = Expect::Revision(strange.parse().unwrap());
-        let outcome = drafts.put_with("a", &draft("two"), expecting(expect)).await.unwrap();
-        assert_eq!(outcome, PutOutcome::Present(entry.clone()));
-        let outcome = drafts.put_with("b", &draft("two"), expecting(expect)).await.unwrap();
-        assert_eq!(outcome, PutOutcome::Absent);
+    let malformed = [
+        "",
+        "r",
+        "1",
+        "r-1",
+        "r+1",
+        "r01",
+        "R1",
+        "r1 ",
+        " r1",
+        "null",
+        "r18446744073709551616",
+        "r1.0",
+        "rü",
+    ];
+    for strange in malformed.into_iter().chain(["r0", "r18446744073709551615"]) {
+        let revision: StateRevision = strange.parse().unwrap();
+        let expect = expecting(Expect::Revision(revision));
+        let outcome = drafts.put_with("a", &draft("two"), expect).await.unwrap();
+        assert_eq!(outcome, PutOutcome::Present(entry.clone()), "{strange:?}");
+        let outcome = drafts.put_with("b", &draft("two"), expect).await.unwrap();
+        assert_eq!(outcome, PutOutcome::Absent, "{strange:?}");
+        for key in ["a", "b"] {
+            let outcome = drafts.delete_with(key, DeleteOptions { expect: Some(revision) }).await.unwrap();
+            assert_eq!(outcome, DeleteOutcome::NotDeleted, "{strange:?}");
+        }
     }
+    assert_eq!(found(drafts.get("a").await), entry);
+    // A watch has nowhere to begin.
+    let watch = drafts.watch(WatchFrom::After("twelve".parse().unwrap())).await;
+    assert!(matches!(watch.err(), Some(StateError::InvalidRevision)));
 }
 
 pub(super) async fn a_ttl_has_a_floor_and_a_ceiling(given: Given) {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::*;
 use super::given::*;
+use crate::Guarded;
 
 /// What a power cut would leave: the files of an open store as they are.
 fn copied(from: &Path, to: &Path) {
@@ -45,8 +46,9 @@ fn entries_and_counts_are_exact_after_a_crash() {
         let engine =
             EmbeddedEngine::open_with(directory.join("copy"), Settings::default(), Arc::clone(&clock))
                 .unwrap();
-        let state = State::open(Arc::new(engine), clock).await.unwrap();
-        let session = state.session("user:ann".parse().unwrap(), &state.contract(&first()).unwrap());
+        let state = State::open(&Guarded::new(Arc::new(engine), clock)).await.unwrap();
+        let contract = state.contract(&first()).await.unwrap();
+        let session = state.session("user:ann".parse().unwrap(), &contract);
         let drafts = session.map::<Value>("drafts").unwrap();
         let after = drafts.list(ListOptions::first(100)).await.unwrap();
         assert_eq!((keys(&after), after.count), (keys(&before), 45));

@@ -1,7 +1,10 @@
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -19,15 +22,47 @@ use tempfile::TempDir;
 use super::super::address::Namespace;
 use super::super::*;
 use super::meddler::Meddler;
+use crate::{ApplyOptions, Contracts, Guarded, PlanOptions};
+
+/// How many times longer everything is that takes time, in each attempt of a test on an engine in real time. A busy machine may
+/// let an entry expire before the test has looked at it; State that is wrong is wrong at every scale.
+const SCALES: [u64; 3] = [1, 4, 16];
+
+thread_local! {
+    static SCALE: Cell<u64> = const { Cell::new(1) };
+}
+
+/// This long, at the scale of the attempt.
+pub(super) fn scaled(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds * SCALE.get())
+}
+
+/// Runs a test on an engine; where time passes by itself, a test that fails is repeated with more time.
+pub(super) fn run<F: Future<Output = ()>>(engine: fn() -> Given, test: impl Fn(Given) -> F) {
+    for scale in SCALES {
+        SCALE.set(scale);
+        let given = engine();
+        let is_last = given.is_exact || Some(&scale) == SCALES.last();
+        match catch_unwind(AssertUnwindSafe(|| pollster::block_on(test(given)))) {
+            Ok(()) => return,
+            Err(failed) if is_last => resume_unwind(failed),
+            Err(_) => {}
+        }
+    }
+}
 
 /// State on an engine, on a clock that stands still.
 pub(super) struct Given {
     pub(super) engine: Arc<Meddler>,
+    /// The same engine with its guards, as everyone has it.
+    pub(super) guarded: Guarded,
     pub(super) clock: Arc<ManualClock>,
     pub(super) state: State,
     /// Whether the engine's time is that of the clock, and passes only when told to.
     pub(super) is_exact: bool,
     directory: Option<TempDir>,
+    /// The contracts that programs are bound to, by digest and id.
+    bound: Mutex<BTreeMap<String, StateContract>>,
 }
 
 /// The server that all tests share.
@@ -73,8 +108,9 @@ impl Given {
     fn on(engine: Arc<dyn Engine>, clock: Arc<ManualClock>, directory: Option<TempDir>) -> Self {
         let engine = Arc::new(Meddler::new(engine));
         let shared = Arc::clone(&engine) as Arc<dyn Engine>;
-        let state = pollster::block_on(State::open(shared, Arc::clone(&clock) as Arc<dyn Clock>)).unwrap();
-        Self { engine, clock, state, is_exact: true, directory }
+        let guarded = Guarded::new(shared, Arc::clone(&clock) as Arc<dyn Clock>);
+        let state = pollster::block_on(State::open(&guarded)).unwrap();
+        Self { engine, guarded, clock, state, is_exact: true, directory, bound: Mutex::default() }
     }
 
     /// A session of Ann with the first version of the notes.
@@ -82,8 +118,28 @@ impl Given {
         self.session("user:ann", &first())
     }
 
+    /// A session under a contract, which is put in force when it is first asked for.
     pub(super) fn session(&self, principal: &str, contract: &Contract) -> Session {
-        self.state.session(principal.parse().unwrap(), &self.state.contract(contract).unwrap())
+        self.state.session(principal.parse().unwrap(), &self.accepted(contract))
+    }
+
+    /// The stores of a contract, which is put in force first. A program asks for them once, and so does a test.
+    pub(super) fn accepted(&self, contract: &Contract) -> StateContract {
+        let mut bound = self.bound.lock().unwrap();
+        let bind = || {
+            pollster::block_on(async {
+                self.accept(contract).await;
+                self.state.contract(contract).await.unwrap()
+            })
+        };
+        bound.entry(contract.digest().to_string() + contract.id.as_str()).or_insert_with(bind).clone()
+    }
+
+    /// Puts a contract in force, whatever is dangerous about it.
+    pub(super) async fn accept(&self, contract: &Contract) {
+        let contracts = Contracts::of(&self.guarded);
+        let plan = contracts.plan(contract, PlanOptions::default()).await.unwrap();
+        contracts.apply(&plan, ApplyOptions::by("olga").acknowledging("a test")).await.unwrap();
     }
 
     /// Ann's drafts.
@@ -103,8 +159,8 @@ impl Given {
     /// Lets time pass.
     pub(super) fn advance(&self, milliseconds: u64) {
         match self.is_exact {
-            true => self.clock.advance(Duration::from_millis(milliseconds)),
-            false => thread::sleep(Duration::from_millis(milliseconds)),
+            true => self.clock.advance(scaled(milliseconds)),
+            false => thread::sleep(scaled(milliseconds)),
         }
     }
 
@@ -132,7 +188,7 @@ impl Given {
 
     /// Writes bytes past State that live for a while, in a store of Ann's.
     pub(super) fn damage_for(&self, milliseconds: u64, store: &str, key: &str, value: &str) {
-        let expiry = Expiry::After(Duration::from_millis(milliseconds));
+        let expiry = Expiry::After(scaled(milliseconds));
         let put = Operation::put(stored_key("user:ann", store, Some(key)), value.to_owned()).expiring(expiry);
         pollster::block_on(self.engine.commit(&self.bucket(), Batch::from(put))).unwrap();
     }
@@ -247,5 +303,5 @@ pub(super) fn expecting(expect: Expect) -> PutOptions {
 }
 
 pub(super) fn living(milliseconds: u64) -> PutOptions {
-    PutOptions { ttl: Some(Duration::from_millis(milliseconds)), ..PutOptions::default() }
+    PutOptions { ttl: Some(scaled(milliseconds)), ..PutOptions::default() }
 }

@@ -77,7 +77,7 @@ fn hostile() -> Vec<String> {
 }
 
 pub(super) async fn principals_with_hostile_ids_share_nothing(given: Given) {
-    let compiled = given.state.contract(&first()).unwrap();
+    let compiled = given.accepted(&first());
     let principals: Vec<Principal> = hostile()
         .into_iter()
         .chain(["x".repeat(OWNER_ID_BYTES_MAX), "x".repeat(OWNER_ID_BYTES_MAX - 1)])

@@ -49,6 +49,7 @@ pub(super) async fn an_older_version_asks_for_migration_everywhere(given: Given)
 }
 
 pub(super) async fn migrating_is_under_the_revision_that_was_read(given: Given) {
+    given.accepted(&first());
     let preferences = given.session("user:ann", &second()).value::<Value>("preferences").unwrap();
     assert_eq!(preferences.migrate(upgraded).await.unwrap(), MigrateOutcome::Absent);
     let old = old_preferences(&given).await;
@@ -108,11 +109,12 @@ pub(super) async fn a_migrated_entry_expires_when_the_old_one_did(given: Given) 
     assert_eq!(preferences.get().await.unwrap(), GetOutcome::Absent);
 }
 
-pub(super) async fn a_dropped_version_is_a_validation_error(given: Given) {
+pub(super) async fn a_dropped_version_cannot_be_read(given: Given) {
     let old = old_preferences(&given).await;
+    let before = given.ann();
     let preferences = given.session("user:ann", &third()).value::<Value>("preferences").unwrap();
     let refused = |error: StateError| {
-        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.to_string().contains("/stateVersion"), "{error}");
         assert!(matches!(error, StateError::UnknownVersion { version, .. } if version == "preferences.v1"));
     };
@@ -120,15 +122,16 @@ pub(super) async fn a_dropped_version_is_a_validation_error(given: Given) {
     refused(preferences.get().await.unwrap_err());
     refused(preferences.put_with(&new, expecting(Expect::Absent)).await.unwrap_err());
     refused(preferences.migrate(upgraded).await.unwrap_err());
-    assert_eq!(found(given.ann().value("preferences").unwrap().get().await), old, "nothing was written");
+    assert_eq!(found(before.value("preferences").unwrap().get().await), old, "nothing was written");
     let _ = applied(preferences.put(&new).await);
 }
 
-pub(super) async fn a_stored_value_against_its_schema_is_a_validation_error(given: Given) {
+/// As in a KV resource.
+pub(super) async fn a_stored_value_against_its_schema_cannot_be_read(given: Given) {
     let stamps = [("Pleach-Version", "v1"), ("Pleach-Contract", "digest")];
     given.damage("user:ann", "drafts", Some("a"), "{\"title\": 1}", &stamps);
     let error = given.drafts().get("a").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(matches!(error, StateError::InvalidStored { .. }), "{error}");
     assert_eq!(
         given.drafts().delete("a").await.unwrap(),
@@ -137,7 +140,7 @@ pub(super) async fn a_stored_value_against_its_schema_is_a_validation_error(give
     );
 }
 
-pub(super) async fn a_damaged_entry_is_never_deleted_but_can_be_replaced(given: Given) {
+pub(super) async fn a_damaged_entry_can_be_replaced_and_deleted(given: Given) {
     let whole = [("Pleach-Version", "v1"), ("Pleach-Contract", "digest")];
     let cases: [(&str, &[(&str, &str)]); 4] = [
         ("{\"title\": \"x\"}", &[]),
@@ -153,11 +156,24 @@ pub(super) async fn a_damaged_entry_is_never_deleted_but_can_be_replaced(given: 
             assert!(matches!(error, StateError::Corrupt { .. }), "{error}");
         };
         corrupt(drafts.get("a").await.unwrap_err());
-        corrupt(drafts.delete("a").await.unwrap_err());
         corrupt(drafts.put_with("a", &draft("x"), expecting(Expect::Absent)).await.unwrap_err());
         assert_eq!(drafts.count().await.unwrap(), 1, "it is still there");
         let _ = applied(drafts.put("a", &draft("whole")).await);
         assert_eq!(found(drafts.get("a").await).value, draft("whole"));
+        let whole = found(drafts.get("a").await).revision;
+        given.damage("user:ann", "drafts", Some("a"), value, headers);
+        let damaged = StateRevision(given.newest_revision("a").await);
+        for (expect, outcome) in [
+            (whole, DeleteOutcome::NotDeleted),
+            (damaged, DeleteOutcome::Deleted),
+            (damaged, DeleteOutcome::NotDeleted),
+        ] {
+            let options = DeleteOptions { expect: Some(expect) };
+            assert_eq!(drafts.delete_with("a", options).await.unwrap(), outcome);
+        }
+        given.damage("user:ann", "drafts", Some("a"), value, headers);
+        assert_eq!(drafts.delete("a").await.unwrap(), DeleteOutcome::Deleted);
+        assert_eq!((drafts.get("a").await.unwrap(), drafts.count().await.unwrap()), (GetOutcome::Absent, 0));
     }
 }
 

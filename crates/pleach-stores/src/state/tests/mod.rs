@@ -9,14 +9,15 @@
 //! | a value store takes no key, a map needs one, only maps are listed | `the_key_rule_of_each_kind_holds` |
 //! | the outcome table of puts, and deletes | `outcomes`, `state_agrees_with_a_plain_map` |
 //! | a lost race is the row that holds now, with the caller's own value | `races` |
-//! | keys, prefixes, values, pages, TTLs and revisions have their limits and forms, in this order | `checks`, `a_prefix_has_a_limit`, `limits_and_offsets_…` |
+//! | keys, prefixes, values, pages, TTLs and revisions have their limits and forms, in this order | `checks`, `a_prefix_has_a_limit`, `a_page_has_a_limit_…` |
 //! | nothing is coerced, nothing is written that is refused | `checks`, with `nothing_is_there` |
 //! | expiry to the moment: get, list, count, conditions, delete; a put without a TTL clears it; a reaper | `an_expired_entry_…`, `a_put_without_a_ttl_…`, `counts_are_exact_through_expiry`, `expiry_is_seen_by_a_watch` |
 //! | entries carry version and writer; migration in get, list and a failed put; unknown, invalid and damaged ones | `migrations` |
 //! | migrating is the program's, under a revision check | `migrating_is_under_…`, `a_migration_that_lost_…`, `older_versions_have_their_own_types` |
 //! | byte order, live pages with exact counts, 0 is a limit | `lists`, `counts_are_right_whatever_happens_meanwhile` |
 //! | a page reads its own values only; an entry costs the same in any map | `a_page_reads_no_value_outside_it`, `an_entry_costs_the_same_…` |
-//! | prefixes split at `/`, respect segments, compose, and make keys relative | `a_view_has_what_is_below_its_path`, `views_compose_…` |
+//! | prefixes split at `/`, respect segments, compose, and make keys relative | `a_view_has_what_is_below_its_path`, `views_compose_…`, `the_keys_of_a_view_are_paths` |
+//! | one authority: sessions bind to accepted contracts, and write what those in force allow; nobody else reads it | `authority` |
 //! | one bad cell spoils nothing | `one_bad_cell_does_not_spoil_the_page` |
 //! | replies | `replies_have_the_documented_shape` |
 //! | watches see their own store | `watches` |
@@ -24,6 +25,7 @@
 //! | crashes | `crash`, and `tests/it/state_killed.rs` |
 
 mod admin;
+mod authority;
 mod checks;
 mod crash;
 mod facades;
@@ -35,6 +37,7 @@ mod migrations;
 mod model;
 mod outcomes;
 mod races;
+mod read_back;
 mod watches;
 
 /// A list of tests, run on each of some engines.
@@ -48,8 +51,8 @@ macro_rules! on_engine {
     ($engine:ident { $($group:ident: $($name:ident),+;)+ }) => {
         $($(#[test]
         fn $name() {
-            use crate::state::tests::{given::Given, $group};
-            pollster::block_on($group::$name(Given::$engine()));
+            use crate::state::tests::given::{Given, run};
+            run(Given::$engine, crate::state::tests::$group::$name);
         })+)+
     };
 }
@@ -80,7 +83,7 @@ on_engines! { [in_memory embedded nats] {
         a_value_against_the_schema_is_refused_without_coercion,
         a_value_must_be_json,
         checks_come_in_their_order,
-        a_revision_has_one_form,
+        a_revision_that_no_reply_gave_is_a_lost_race,
         a_ttl_has_a_floor_and_a_ceiling;
     facades:
         a_facade_has_the_stores_of_its_contract,
@@ -93,18 +96,19 @@ on_engines! { [in_memory embedded nats] {
         a_migration_that_fails_changes_nothing,
         a_migration_that_lost_the_race_starts_over,
         a_migrated_entry_expires_when_the_old_one_did,
-        a_dropped_version_is_a_validation_error,
-        a_stored_value_against_its_schema_is_a_validation_error,
-        a_damaged_entry_is_never_deleted_but_can_be_replaced,
+        a_dropped_version_cannot_be_read,
+        a_stored_value_against_its_schema_cannot_be_read,
+        a_damaged_entry_can_be_replaced_and_deleted,
         one_bad_cell_does_not_spoil_the_page;
     lists:
         a_list_is_in_the_byte_order_of_keys,
         pages_tell_the_count_and_the_next_offset,
         pages_are_live,
         a_page_of_nothing_counts,
-        limits_and_offsets_out_of_range_are_refused,
+        a_page_has_a_limit_and_past_the_end_it_is_empty,
         a_view_has_what_is_below_its_path,
         views_compose_and_their_keys_are_relative,
+        the_keys_of_a_view_are_paths,
         a_prefix_has_a_limit,
         counts_are_exact_through_expiry;
     races:
@@ -119,6 +123,13 @@ on_engines! { [in_memory embedded nats] {
         creates_and_deletes_at_once_take_turns,
         of_many_who_wait_for_an_expiry_one_creates,
         counts_are_right_whatever_happens_meanwhile;
+    authority:
+        a_contract_that_was_never_accepted_has_no_session,
+        a_program_of_the_previous_contract_goes_on,
+        what_breaks_the_contract_in_force_is_not_written,
+        a_store_that_the_contract_in_force_dropped_takes_nothing,
+        a_contract_that_is_not_in_force_yet_has_no_session,
+        ordinary_handles_do_not_show_state;
     isolation:
         principals_with_hostile_ids_share_nothing,
         hostile_keys_are_keys_like_others,
@@ -140,6 +151,9 @@ on_engines! { [in_memory embedded nats] {
         erasing_takes_history_along,
         an_erasure_takes_so_many_at_a_time,
         an_erasure_goes_on_where_it_was_cut_off;
+    read_back:
+        a_value_that_its_type_cannot_read_back_is_not_written,
+        a_migration_to_such_a_value_changes_nothing;
     model:
         state_agrees_with_a_plain_map;
 }}

@@ -98,7 +98,7 @@ pub(super) async fn an_expired_entry_is_absent_for_everyone(given: Given) {
     let drafts = given.drafts();
     let entry = applied(drafts.put_with("a", &draft("one"), living(1000)).await);
     let expires = entry.expires_at.expect("it has a TTL");
-    assert_eq!(expires, entry.updated_at.saturating_add(std::time::Duration::from_secs(1)));
+    assert_eq!(expires, entry.updated_at.saturating_add(scaled(1000)));
     let almost = if given.is_exact { 999 } else { 300 };
     given.advance(almost);
     assert_eq!(found(drafts.get("a").await), entry);

@@ -1,0 +1,198 @@
+use std::collections::{BTreeMap, HashMap};
+
+use pleach_contract::{Contract, Digest, Problems, StoreKind};
+use pleach_engine::{Action, Batch, BucketName, EngineError, Key, Operation, Revision};
+
+use crate::compiled::CompiledResource;
+use crate::contracts::Contracts;
+use crate::envelope::Envelope;
+use crate::error::AuthorityError;
+use crate::guards::Shared;
+use crate::naming::system_bucket;
+use crate::record::{Authority, Materialised};
+use crate::system::parsed;
+
+/// What sessions may write: the rule of every lineage, by its token in keys.
+///
+/// This is the one place where a write of a session is judged by what the store has accepted. `Guarded` asks it for each
+/// batch, while it holds on to the guards that this is part of.
+#[derive(Debug, Default)]
+pub(crate) struct StateRules {
+    by_lineage: HashMap<String, StateRule>,
+}
+
+/// What the state stores of a lineage take.
+#[derive(Debug)]
+enum StateRule {
+    /// What keeps each of these contracts: the one in force, and while a plan is carried out the accepted one, too.
+    Checked { lineage: String, contracts: Vec<CompiledState> },
+    /// Nothing: a record that the rule depends on is damaged.
+    Damaged { key: Key, revision: Revision, what: String },
+}
+
+/// The state stores of one contract, ready to check entries.
+#[derive(Debug)]
+struct CompiledState {
+    digest: Digest,
+    stores: BTreeMap<String, (StoreKind, CompiledResource)>,
+}
+
+impl StateRules {
+    /// Refuses a batch for the state bucket that breaks a contract in force. What was `checked` by the contract of some
+    /// digest is not checked by it again. Deletes are free.
+    pub(crate) fn check(
+        &self,
+        bucket: &BucketName,
+        batch: &Batch,
+        checked: Option<&Digest>,
+    ) -> Result<(), EngineError> {
+        for operation in batch.operations() {
+            let Action::Put { value, .. } = &operation.action else { continue };
+            let place = Place::of(&operation.key);
+            let broken = |lineage: &str, reason: String| EngineError::BrokenContract {
+                bucket: bucket.clone(),
+                key: operation.key.clone(),
+                lineage: lineage.to_owned(),
+                reason,
+            };
+            match self.by_lineage.get(place.lineage) {
+                Some(StateRule::Checked { lineage, contracts }) => {
+                    let others = contracts.iter().filter(|contract| checked != Some(&contract.digest));
+                    for contract in others {
+                        let verdict = contract.check(&place, operation, value);
+                        verdict.map_err(|reason| broken(lineage, reason))?;
+                    }
+                }
+                Some(StateRule::Damaged { key, revision, what }) => {
+                    let (key, revision, what) = (key.clone(), *revision, what.clone());
+                    return Err(EngineError::DamagedRecord { bucket: system_bucket(), key, revision, what });
+                }
+                None => return Err(broken(place.lineage, "this store has accepted no such contract".into())),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CompiledState {
+    fn of(contract: &Contract, shared: &Shared) -> Result<Self, Problems> {
+        let mut stores = BTreeMap::new();
+        for (name, store) in &contract.state {
+            if let Some(compiled) = CompiledResource::of_state(contract, name, &shared.validators)? {
+                stores.insert(name.clone(), (store.kind, compiled));
+            }
+        }
+        Ok(Self { digest: contract.digest(), stores })
+    }
+
+    fn check(&self, place: &Place<'_>, operation: &Operation, value: &[u8]) -> Result<(), String> {
+        let Some((kind, store)) = self.stores.get(place.store) else {
+            return Err(format!("it declares no state store `{}`", place.store));
+        };
+        if (*kind == StoreKind::Map) != place.is_in_a_map {
+            return Err(format!("the state store `{}` has changed its kind", place.store));
+        }
+        let version = operation.headers.get(Envelope::VERSION).unwrap_or_default();
+        let keyspace = store.keyspace_of(&operation.key).map_err(|misfit| misfit.to_string())?;
+        keyspace.check(version, value).map(drop).map_err(|misfit| misfit.to_string())
+    }
+}
+
+/// What a key of the state bucket says: after the two tokens of the owner come lineage and store, and in a map the key.
+struct Place<'k> {
+    lineage: &'k str,
+    store: &'k str,
+    is_in_a_map: bool,
+}
+
+impl<'k> Place<'k> {
+    fn of(key: &'k Key) -> Self {
+        let mut tokens = key.tokens().skip(2);
+        let (lineage, store) = (tokens.next().unwrap_or_default(), tokens.next().unwrap_or_default());
+        Self { lineage, store, is_in_a_map: tokens.next().is_some() }
+    }
+}
+
+impl Shared {
+    /// Reads the rules of all lineages. A damaged record costs its lineage all writes, and no other anything.
+    pub(crate) async fn state_rules(&self) -> Result<StateRules, EngineError> {
+        let mut by_lineage = HashMap::new();
+        for entry in self.system.entries("authority.").await? {
+            let token = entry.key.as_str().strip_prefix("authority.").unwrap_or_default().to_owned();
+            let rule = match parsed::<Authority>(&entry) {
+                Ok(kept) => self.state_rule(&kept.value).await,
+                Err(damage) => Err(damage.into()),
+            };
+            let rule = match rule {
+                Ok(rule) => rule,
+                Err(AuthorityError::Engine(error)) => return Err(error),
+                Err(AuthorityError::Damaged { key, revision, what }) => {
+                    StateRule::Damaged { key, revision, what }
+                }
+                Err(other) => {
+                    let (key, revision) = (entry.key.clone(), entry.revision);
+                    StateRule::Damaged { key, revision, what: other.to_string() }
+                }
+            };
+            by_lineage.insert(token, rule);
+        }
+        Ok(StateRules { by_lineage })
+    }
+
+    async fn state_rule(&self, authority: &Authority) -> Result<StateRule, AuthorityError> {
+        let lineage = &authority.lineage;
+        let mut digests = vec![authority.digest.clone()];
+        if authority.status != Materialised::Current {
+            // The accepted contract is not in force yet, and programs of the one before it go on.
+            let decisions = self.system.decisions(lineage).await?;
+            let before = decisions.iter().rev().find(|decision| decision.version < authority.version);
+            digests.extend(before.map(|decision| decision.digest.clone()));
+        }
+        let mut contracts = Vec::with_capacity(digests.len());
+        for digest in digests {
+            let compile = |contract: &Contract| CompiledState::of(contract, self);
+            contracts.push(self.system.compiled(lineage, &digest, compile).await?);
+        }
+        Ok(StateRule::Checked { lineage: lineage.clone(), contracts })
+    }
+}
+
+impl Contracts {
+    /// Whether sessions of a program with this contract may be opened: the rule of [`Contracts::bind`], for state stores.
+    /// The contract is in force, or it was accepted before and what it writes is still accepted.
+    pub(crate) async fn bind_state(&self, contract: &Contract) -> Result<(), AuthorityError> {
+        let system = &self.shared.system;
+        let lineage = contract.id.as_str();
+        let unknown = || AuthorityError::UnknownLineage { lineage: lineage.to_owned() };
+        let authority = system.authority(lineage).await?.ok_or_else(unknown)?.value;
+        let in_force = self.digest_in_force(&authority).await?;
+        let Some(other) = self.other_in_force(contract, in_force.as_deref()).await? else { return Ok(()) };
+        let refused = contract.state.iter().find(|(name, old)| {
+            !other.state.get(*name).is_some_and(|new| {
+                let version = &old.state_version;
+                let knows = new.state_version == *version || new.accepted_versions.contains_key(version);
+                new.kind == old.kind && knows
+            })
+        });
+        match refused {
+            Some((store, _)) => {
+                Err(AuthorityError::Outdated { lineage: lineage.to_owned(), alias: store.clone() })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naming::lineage_token;
+
+    /// Records and keys name a lineage alike, so that a rule is found by the key of an entry.
+    #[test]
+    fn a_key_names_the_lineage_as_the_records_do() {
+        let key = Key::parse(format!("u.x.{}.drafts.y", lineage_token("acme.notes@v1"))).unwrap();
+        let place = Place::of(&key);
+        assert_eq!((place.lineage, place.store, place.is_in_a_map), ("acme/notes=v1", "drafts", true));
+    }
+}
