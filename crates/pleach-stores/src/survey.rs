@@ -218,6 +218,9 @@ impl Survey<'_> {
 
     /// The part that a key belongs to, which is made if need be.
     fn part_at(&mut self, key: &Key) -> Option<usize> {
+        if key.is_fence() {
+            return None;
+        }
         let name = (self.part_of)(key);
         let found = self.parts.iter().position(|part| name.is_none_or(|name| part.name == name));
         if found.is_some() {
