@@ -69,10 +69,13 @@ impl Contracts {
                     .await?;
             }
         }
-        if let Err(error) = self.look_at_accepted_state(plan).await {
-            return Err(self.fail(plan, &mut authority, plan.steps.len(), error).await);
+        match self.look_at_accepted_state(plan).await {
+            Err(error @ AuthorityError::Violators { .. }) => {
+                Err(self.fail(plan, &mut authority, plan.steps.len(), error).await)
+            }
+            Err(error) => Err(error),
+            Ok(()) => self.put_in_force(plan, &authority).await,
         }
-        self.put_in_force(plan, &authority).await
     }
 
     /// Looks at the state that was written before sessions had to keep the accepted contract. What it refuses is corrected
