@@ -114,8 +114,8 @@ pub(crate) async fn an_apply_goes_on_wherever_it_was_interrupted(given: Given) {
                 check_after(&given).await;
             } else {
                 check_before(&given).await;
+                // What was written since is gone, with its history, before the plan fits again.
                 for (bucket, key) in [(NOTES, "two"), ("old", "one")] {
-                    // What is kept of it stands against the plan, too.
                     let purge = Batch::new().purge(Key::parse(key).unwrap());
                     given.engine.commit(&name(bucket), purge).await.unwrap();
                     given.put(bucket, key, r#"{"text": "tiny"}"#).await.unwrap();
