@@ -54,6 +54,7 @@ impl Contracts {
         let record = self.checked(plan, options).await?;
         let authority = self.base(plan).await?;
         if let Some(authority) = authority.as_ref().filter(|authority| is_in_force(plan, &authority.value)) {
+            self.shared.system.raise_fences(&plan.lineage).await?;
             return Ok(applied(authority.value.clone()));
         }
         let until = self.shared.clock.now().saturating_add(CLAIM_LIFETIME);
@@ -249,10 +250,13 @@ impl Contracts {
         claimed: &[Claimed],
         options: &ApplyOptions,
     ) -> Result<(), CommitError> {
-        let batch = self.acceptance(record, authority, claimed, options).map_err(|error| match error {
+        let failed = |error: AuthorityError| match error {
             AuthorityError::Engine(error) => error,
             other => EngineError::Bug { what: other.to_string() },
-        })?;
+        };
+        let mut batch = self.acceptance(record, authority, claimed, options).map_err(failed)?;
+        let state = self.accept_state(&record.value.plan).await.map_err(failed)?;
+        state.into_iter().for_each(|put| batch.push(put));
         self.shared.system.commit(batch).await
     }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use pleach_contract::Digest;
 use pleach_engine::{
     Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Engine,
-    EngineError, Key, hand_on,
+    EngineError, Key, Timestamp, hand_on,
 };
 
 use crate::error::AuthorityError;
@@ -14,6 +14,7 @@ use crate::glass::Glass;
 use crate::guard::Guard;
 use crate::guards::{Guards, Shared};
 use crate::naming::is_reserved;
+use crate::state_guard::place_of;
 
 /// What to do instead of writing to the system bucket.
 const SYSTEM_INSTEAD: &str = "leave it to the commands of `pleach contract`, which write it";
@@ -171,6 +172,7 @@ impl Guarded {
         };
         let now = self.shared.clock.now();
         match self.permit(guards, bucket, Deed::Write, &keys).await? {
+            None if matches!(self.way, Way::State) => check_state(guards, batch, now),
             None => Ok(batch),
             Some(Permit::Guarded(guard)) => guard.check(batch, now, checked),
             Some(Permit::Broken(guard)) => Ok(guard.stamp(batch, now)),
@@ -218,6 +220,17 @@ impl Guarded {
             Some(Permit::Broken(_)) | None => Ok(()),
         }
     }
+}
+
+/// Refuses what breaks the contracts of the lineages whose users and devices it is for.
+fn check_state(guards: &Guards, batch: Batch, now: Timestamp) -> Result<Batch, EngineError> {
+    for operation in batch.operations() {
+        let lineage = place_of(&operation.key).map(|(lineage, _)| lineage);
+        if let Some(guard) = lineage.and_then(|lineage| guards.by_lineage.get(lineage)) {
+            guard.check(operation, now)?;
+        }
+    }
+    Ok(batch)
 }
 
 /// What stands before a bucket that is owned.

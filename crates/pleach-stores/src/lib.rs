@@ -33,6 +33,7 @@ mod reconcile;
 mod record;
 mod service;
 pub mod state;
+mod state_guard;
 mod stored_state;
 mod subject;
 mod survey;

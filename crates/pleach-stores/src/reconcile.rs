@@ -141,6 +141,8 @@ impl Contracts {
             };
             batch.push(system.put_owner(step.bucket(), &owner, unchanged(Some(&kept)))?);
         }
+        let state = self.state_in_force(plan).await?;
+        state.into_iter().for_each(|put| batch.push(put));
         let current = Authority { status: Materialised::Current, bindings, ..authority.value.clone() };
         batch.push(system.put_authority(&current, unchanged(Some(authority)))?);
         system.commit(batch).await.map_err(|error| AuthorityError::of_commit(error, &plan.lineage))

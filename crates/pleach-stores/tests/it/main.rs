@@ -22,6 +22,7 @@ mod process;
 mod property;
 mod racing;
 mod show;
+mod state_claims;
 mod state_killed;
 mod stored_state;
 mod watched;
