@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Scale(ScaleArguments),
     /// Measures Pleach on NATS side by side with the plain key-value client of async-nats, on one server
     Nats(NatsArguments),
+    /// Puts on NATS with and without the check of a fence
+    Fence(FenceArguments),
     /// What `reopen` starts and kills
     #[command(hide = true)]
     Tail(TailArguments),
@@ -104,6 +106,19 @@ pub(crate) struct ScaleArguments {
     /// Where the stores go [default: a temporary directory]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FenceArguments {
+    /// Three servers, each of which has every key, instead of one
+    #[arg(long)]
+    pub(crate) cluster: bool,
+    /// How long each measurement takes [default: 3, with --small 0.1]
+    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    pub(crate) seconds: Option<f64>,
+    /// Everything short: to see that it works, not how fast
+    #[arg(long)]
+    pub(crate) small: bool,
 }
 
 #[derive(Clone, Debug, Args)]

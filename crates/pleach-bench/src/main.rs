@@ -55,6 +55,7 @@ fn perform(cli: Cli) -> Result<(), Failure> {
             Ok(())
         }
         Some(Command::Nats(arguments)) => Ok(nats::run(&arguments)?),
+        Some(Command::Fence(arguments)) => Ok(nats::fence::run(&arguments)?),
         Some(Command::Contract(arguments)) => Ok(contract::run(&arguments)?),
         Some(Command::State(arguments)) => Ok(state::run(&arguments)?),
         Some(Command::Scale(arguments)) => Ok(scale::run(&arguments)?),

@@ -53,6 +53,7 @@ impl Contracts {
         let record = self.checked(plan, options).await?;
         let authority = self.base(plan).await?;
         if let Some(authority) = authority.as_ref().filter(|authority| is_in_force(plan, &authority.value)) {
+            self.shared.system.raise_fences(&plan.lineage).await?;
             return Ok(Applied { was_in_force: true, ..applied(authority.value.clone()) });
         }
         let until = self.shared.clock.now().saturating_add(CLAIM_LIFETIME);
@@ -193,7 +194,9 @@ impl Contracts {
             Some(kept) => self.digest_in_force(&kept.value).await.map_err(of_engine)?,
             None => None,
         };
-        let batch = self.acceptance(record, authority, in_force, claimed, options).map_err(of_engine)?;
+        let mut batch = self.acceptance(record, authority, in_force, claimed, options).map_err(of_engine)?;
+        let state = self.accept_state(&record.value.plan).await.map_err(of_engine)?;
+        state.into_iter().for_each(|put| batch.push(put));
         self.shared.system.commit(batch).await
     }
 

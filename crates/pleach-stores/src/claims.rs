@@ -39,10 +39,13 @@ impl Contracts {
             guards.push((bucket.clone(), owner));
             claims.push((bucket, before));
         }
-        if claims.is_empty() {
+        let state = self.claim_state(plan, contract, claim).await?;
+        if claims.is_empty() && state.is_none() {
             return Ok(Vec::new());
         }
-        self.shared.reload_with(&guards, contract).await?;
+        let (state, put) = state.unzip();
+        put.into_iter().for_each(|put| batch.push(put));
+        self.shared.reload_with(&guards, state.as_ref(), contract).await?;
         if let Err(error) = system.commit(batch).await {
             self.shared.reload().await?;
             return Err(AuthorityError::of_commit(error, &plan.lineage));
@@ -119,6 +122,10 @@ impl Contracts {
                 }
             }
         }
+        if let Err(error) = self.release_state(lineage, claimed).await {
+            self.shared.forget().await;
+            return Err(error);
+        }
         Ok(self.shared.reload().await?)
     }
 
@@ -159,6 +166,8 @@ impl Contracts {
                 None => system.delete_owner(&bucket, expect)?,
             });
         }
+        let state = self.release_of_state(lineage, is_over).await?;
+        state.into_iter().for_each(|release| batch.push(release));
         Ok(batch)
     }
 

@@ -24,7 +24,15 @@ pub(crate) enum Scope<'a> {
     Lineage(&'a str),
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    /// The lineage, if it is that of one.
+    pub(crate) fn lineage(self) -> Option<&'a str> {
+        match self {
+            Self::Bucket => None,
+            Self::Lineage(lineage) => Some(lineage),
+        }
+    }
+
     fn key(self, lane: usize) -> Result<Key, EngineError> {
         let text = match self {
             Self::Bucket => format!("{FENCE_PREFIX}{lane:02}"),

@@ -15,9 +15,11 @@ use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
 use crate::fence::{Fence, LANES, Scope};
 use crate::guard::{Guard, Rule, Upcoming};
+use crate::naming::lineage_token;
 use crate::record::{Claim, Owner, OwnerState};
+use crate::state_guard::StateGuard;
 use crate::state_rule::StateRules;
-use crate::system::{OWNER_PREFIX, System, parsed};
+use crate::system::{OWNER_PREFIX, STATE_OWNER_PREFIX, System, parsed};
 
 /// On engines that others write to as well, what is known about guards is looked up again before a write when it is
 /// older than this. What keeps writers of an older contract out is not this age but the fence of the bucket.
@@ -56,28 +58,40 @@ pub(crate) struct Guards {
     pub(crate) by_bucket: HashMap<BucketName, Arc<Guard>>,
     /// What the sessions of users and devices may write.
     pub(crate) state: StateRules,
+    /// Those of what lineages keep for users and devices, by the lineage as it stands in keys.
+    pub(crate) by_lineage: HashMap<String, Arc<StateGuard>>,
     /// The newest record of the system bucket that is in them.
     revision: Option<Revision>,
     /// The fences of buckets, each read before it was seen that these guards are current.
-    fences: RwLock<HashMap<BucketName, Fence>>,
+    fences: RwLock<HashMap<(BucketName, Option<String>), Fence>>,
     /// When they were last known to be current, by the clock's elapsed time in milliseconds.
     seen: AtomicU64,
     /// Dropped with the last user.
     _used: oneshot::Sender<()>,
 }
 
-/// What a commit carries of its bucket's fence.
+/// What a commit carries of a fence.
 pub(crate) enum Fencing {
+    /// The guards are no longer current.
+    Stale,
     /// Nothing.
     Free,
     /// A check of one of its keys.
     Check(Check),
 }
 
+/// Guards of records that are about to be written.
+#[derive(Default)]
+struct Ahead {
+    buckets: Vec<(BucketName, Guard)>,
+    state: Option<(String, StateGuard)>,
+}
+
 impl Guards {
-    /// Forgets the fence of a bucket, which has been raised.
-    pub(crate) fn forget_fence(&self, bucket: &BucketName) {
-        self.fences.write().unwrap_or_else(PoisonError::into_inner).remove(bucket);
+    /// Forgets the fences of a bucket, of which one has been raised.
+    pub(crate) fn forget_fences(&self, bucket: &BucketName) {
+        let mut fences = self.fences.write().unwrap_or_else(PoisonError::into_inner);
+        fences.retain(|(fenced, _), _| fenced != bucket);
     }
 }
 
@@ -120,7 +134,7 @@ impl Shared {
             guards.seen.store(self.milliseconds(), Ordering::Relaxed);
             return Ok(guards);
         }
-        self.load(Vec::new(), &mut retired).await
+        self.load(Ahead::default(), &mut retired).await
     }
 
     /// The guards as they are now, however young those that are known.
@@ -134,7 +148,7 @@ impl Shared {
             guards.seen.store(self.milliseconds(), Ordering::Relaxed);
             return Ok(guards);
         }
-        self.load(Vec::new(), &mut retired).await
+        self.load(Ahead::default(), &mut retired).await
     }
 
     /// Whether commits to buckets carry a check of their fences: where others write too, once there are contracts.
@@ -142,31 +156,33 @@ impl Shared {
         guards.revision.is_some() && !self.inner.capabilities().sole_writer
     }
 
-    /// The check of a bucket's fence under which `guards` judge what is written to it; none if they are no longer
-    /// current. A bucket that is not there needs none.
+    /// The check of a fence under which `guards` judge what is written; none if they are no longer current. What is in a
+    /// bucket that is not there needs none.
     pub(crate) async fn fence(
         &self,
         guards: &Guards,
         bucket: &BucketName,
-    ) -> Result<Option<Fencing>, EngineError> {
-        let known = guards.fences.read().unwrap_or_else(PoisonError::into_inner).get(bucket).copied();
+        scope: Scope<'_>,
+    ) -> Result<Fencing, EngineError> {
+        let place = (bucket.clone(), scope.lineage().map(str::to_owned));
+        let known = guards.fences.read().unwrap_or_else(PoisonError::into_inner).get(&place).copied();
         let fence = match known {
             Some(fence) => fence,
             None => {
-                let Some(fence) = Fence::read(&*self.inner, bucket, Scope::Bucket).await? else {
-                    return Ok(Some(Fencing::Free));
+                let Some(fence) = Fence::read(&*self.inner, bucket, scope).await? else {
+                    return Ok(Fencing::Free);
                 };
                 // In this order: a fence that was raised after this look refuses what these guards let pass.
                 if self.system.revision().await? != guards.revision {
-                    return Ok(None);
+                    return Ok(Fencing::Stale);
                 }
                 let mut fences = guards.fences.write().unwrap_or_else(PoisonError::into_inner);
-                fences.insert(bucket.clone(), fence);
+                fences.insert(place, fence);
                 fence
             }
         };
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(Fencing::Check(fence.check(Scope::Bucket, turn)?)))
+        Ok(Fencing::Check(fence.check(scope, turn)?))
     }
 
     /// Forgets the guards, so that whoever writes next reads them anew: after an act that changed them and did not come to
@@ -179,24 +195,29 @@ impl Shared {
 
     /// Reads all guards anew, and returns when no write that was judged by the old ones is under way.
     pub(crate) async fn reload(&self) -> Result<(), EngineError> {
-        self.replace(Vec::new()).await
+        self.replace(Ahead::default()).await
     }
 
     /// The same, as if `owners` were recorded already, each with a claim of `contract`.
     pub(crate) async fn reload_with(
         &self,
         owners: &[(BucketName, Owner)],
+        state: Option<&Owner>,
         contract: &Contract,
     ) -> Result<(), AuthorityError> {
-        let mut guards = Vec::with_capacity(owners.len());
+        let mut ahead = Ahead::default();
         for (bucket, owner) in owners {
             let rule = self.rule_of(owner, Some(contract)).await?;
-            guards.push((bucket.clone(), Guard::new(bucket.clone(), owner.lineage.clone(), rule)));
+            ahead.buckets.push((bucket.clone(), Guard::new(bucket.clone(), owner.lineage.clone(), rule)));
         }
-        Ok(self.replace(guards).await?)
+        if let Some(owner) = state {
+            let guard = self.state_guard_ahead(owner, contract).await?;
+            ahead.state = Some((lineage_token(&owner.lineage), guard));
+        }
+        Ok(self.replace(ahead).await?)
     }
 
-    async fn replace(&self, ahead: Vec<(BucketName, Guard)>) -> Result<(), EngineError> {
+    async fn replace(&self, ahead: Ahead) -> Result<(), EngineError> {
         let mut retired = self.retired.lock().await;
         // Whoever writes meanwhile waits for `retired` and then takes the new ones.
         self.exchange(None, &mut retired);
@@ -219,13 +240,9 @@ impl Shared {
         retired.retain_mut(|unused| unused.try_recv() == Err(TryRecvError::Empty));
     }
 
-    async fn load(
-        &self,
-        ahead: Vec<(BucketName, Guard)>,
-        retired: &mut Vec<Unused>,
-    ) -> Result<Arc<Guards>, EngineError> {
+    async fn load(&self, ahead: Ahead, retired: &mut Vec<Unused>) -> Result<Arc<Guards>, EngineError> {
         let revision = self.system.revision().await?;
-        let (mut by_bucket, mut state) = (HashMap::new(), StateRules::default());
+        let (mut by_bucket, mut by_lineage, mut state) = (HashMap::new(), HashMap::new(), StateRules::default());
         if revision.is_some() {
             state = self.state_rules().await?;
             for entry in self.system.entries(OWNER_PREFIX).await? {
@@ -236,11 +253,20 @@ impl Shared {
                 }
             }
         }
-        by_bucket.extend(ahead.into_iter().map(|(bucket, guard)| (bucket, Arc::new(guard))));
+        if revision.is_some() {
+            for entry in self.system.entries(STATE_OWNER_PREFIX).await? {
+                let lineage = entry.key.as_str().strip_prefix(STATE_OWNER_PREFIX).unwrap_or_default();
+                let guard = self.state_guard_of(&entry).await?;
+                by_lineage.insert(lineage.to_owned(), Arc::new(guard));
+            }
+        }
+        let Ahead { buckets, state } = ahead;
+        by_bucket.extend(buckets.into_iter().map(|(bucket, guard)| (bucket, Arc::new(guard))));
+        by_lineage.extend(state.map(|(lineage, guard)| (lineage, Arc::new(guard))));
         let (used, unused) = oneshot::channel();
         let seen = AtomicU64::new(self.milliseconds());
         let fences = RwLock::default();
-        let guards = Arc::new(Guards { by_bucket, state, revision, fences, seen, _used: used });
+        let guards = Arc::new(Guards { by_bucket, by_lineage, state, revision, fences, seen, _used: used });
         let slot = Slot { guards: Arc::clone(&guards), unused };
         self.exchange(Some(slot), retired);
         Ok(guards)

@@ -164,6 +164,8 @@ impl Contracts {
             };
             batch.push(system.put_owner(step.bucket(), &owner, unchanged(Some(&kept)))?);
         }
+        let state = self.state_in_force(plan).await?;
+        state.into_iter().for_each(|put| batch.push(put));
         let status = Materialised::Current;
         let current = Authority { status, in_force: None, bindings, ..authority.value.clone() };
         batch.push(system.put_authority(&current, unchanged(Some(authority)))?);

@@ -14,12 +14,16 @@ use crate::fence::{Fence, Scope};
 use crate::naming::{lineage_token, system_bucket, system_key};
 use crate::plan::{Plan, PlanRecord};
 use crate::record::{Authority, Damage, Decision, GlassAct, Owner, StoreRecord};
+use crate::state::STATE_BUCKET;
 
 /// The digits of a version in a key, so that keys sort as versions do.
 const VERSION_DIGITS: usize = 10;
 
 /// What the keys of owner records begin with.
 pub(crate) const OWNER_PREFIX: &str = "bucket.";
+
+/// What the keys of the same records begin with that are about what a lineage keeps for users and devices.
+pub(crate) const STATE_OWNER_PREFIX: &str = "state.";
 
 /// The system bucket: the only place that knows its keys. Nothing here is guarded.
 #[derive(Clone, Debug)]
@@ -126,6 +130,11 @@ impl System {
         Ok(self.list(OWNER_PREFIX).await?.readable)
     }
 
+    /// What a lineage's claims and contract are for what it keeps for users and devices.
+    pub(crate) async fn state_owner(&self, lineage: &str) -> Result<Option<Kept<Owner>>, AuthorityError> {
+        self.read(&state_key(lineage)?).await
+    }
+
     pub(crate) async fn plan(
         &self,
         lineage: &str,
@@ -193,7 +202,7 @@ impl System {
             let read = match kind {
                 "store" => parsed::<StoreRecord>(&entry).map(drop),
                 "authority" => parsed::<Authority>(&entry).map(drop),
-                "bucket" => parsed::<Owner>(&entry).map(drop),
+                "bucket" | "state" => parsed::<Owner>(&entry).map(drop),
                 "plan" => parsed::<PlanRecord>(&entry).map(drop),
                 "glass" => parsed::<GlassAct>(&entry).map(drop),
                 "verified" => crate::verify::check_record(&entry),
@@ -281,28 +290,47 @@ impl System {
         }
     }
 
-    /// Commits a batch of records. Where others write too, the fence of every bucket whose record is in it is raised
-    /// afterwards: then nobody's commit is stored any more that was judged by the older record.
+    /// Commits a batch of records. Where others write too, the fences of all buckets and lineages whose records are in it
+    /// are raised afterwards: then nobody's commit is stored any more that was judged by the older records.
     pub(crate) async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        let fenced = self.fenced(&batch);
+        let fenced: Vec<Key> = match self.engine.capabilities().sole_writer {
+            true => Vec::new(),
+            false => batch.operations().iter().map(|operation| operation.key.clone()).collect(),
+        };
         let committed = self.engine.commit(&self.bucket, batch).await;
         // A conflict has changed nothing; whatever else happened may have.
         if !matches!(committed, Err(CommitError::Conflict(_))) {
-            for bucket in fenced {
-                Fence::raise(&*self.engine, &bucket, Scope::Bucket).await?;
+            for key in fenced {
+                self.raise_fence(key.as_str()).await?;
             }
         }
         committed.map(drop)
     }
 
-    /// The buckets whose records are in a batch, if others than this process write to them.
-    fn fenced(&self, batch: &Batch) -> Vec<BucketName> {
+    /// Raises the fences of everything that a lineage has, where others write too: for whoever finds records that someone
+    /// else has written, and who may have died before raising the fences.
+    pub(crate) async fn raise_fences(&self, lineage: &str) -> Result<(), AuthorityError> {
         if self.engine.capabilities().sole_writer {
-            return Vec::new();
+            return Ok(());
         }
-        let keys = batch.operations().iter().map(|operation| operation.key.as_str());
-        let names = keys.filter_map(|key| key.strip_prefix(OWNER_PREFIX));
-        names.filter_map(|name| BucketName::parse(name).ok()).collect()
+        for (bucket, _) in self.owners(lineage).await? {
+            self.raise_fence(owner_key(&bucket)?.as_str()).await?;
+        }
+        Ok(self.raise_fence(state_key(lineage)?.as_str()).await?)
+    }
+
+    /// Raises the fence of what a record is about, if there is one.
+    async fn raise_fence(&self, key: &str) -> Result<(), EngineError> {
+        let bug = |error: pleach_engine::InvalidName| EngineError::Bug { what: error.to_string() };
+        if let Some(bucket) = key.strip_prefix(OWNER_PREFIX) {
+            let bucket = BucketName::parse(bucket).map_err(bug)?;
+            Fence::raise(&*self.engine, &bucket, Scope::Bucket).await?;
+        }
+        if let Some(lineage) = key.strip_prefix(STATE_OWNER_PREFIX) {
+            let bucket = BucketName::parse(STATE_BUCKET).map_err(bug)?;
+            Fence::raise(&*self.engine, &bucket, Scope::Lineage(lineage)).await?;
+        }
+        Ok(())
     }
 
     pub(crate) fn put(&self, key: Key, record: &impl Serialize, expect: Expectation) -> Operation {
@@ -334,6 +362,22 @@ impl System {
         expect: Expectation,
     ) -> Result<Operation, AuthorityError> {
         Ok(Operation::delete(owner_key(bucket)?).expecting(expect))
+    }
+
+    pub(crate) fn put_state_owner(
+        &self,
+        owner: &Owner,
+        expect: Expectation,
+    ) -> Result<Operation, AuthorityError> {
+        Ok(self.put(state_key(&owner.lineage)?, owner, expect))
+    }
+
+    pub(crate) fn delete_state_owner(
+        &self,
+        lineage: &str,
+        expect: Expectation,
+    ) -> Result<Operation, AuthorityError> {
+        Ok(Operation::delete(state_key(lineage)?).expecting(expect))
     }
 
     pub(crate) fn put_plan(
@@ -400,6 +444,10 @@ fn authority_key(lineage: &str) -> Result<Key, AuthorityError> {
 
 fn owner_key(bucket: &str) -> Result<Key, AuthorityError> {
     Ok(system_key(&["bucket", bucket])?)
+}
+
+fn state_key(lineage: &str) -> Result<Key, AuthorityError> {
+    Ok(system_key(&["state", &lineage_token(lineage)])?)
 }
 
 fn plan_key(lineage: &str, plan: &str) -> Result<Key, AuthorityError> {

@@ -2,6 +2,7 @@
 //! on buckets of the same servers.
 
 mod client;
+pub(crate) mod fence;
 mod report;
 mod row;
 mod work;

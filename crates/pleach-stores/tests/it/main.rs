@@ -27,6 +27,7 @@ mod racing;
 mod read_back;
 mod show;
 mod state_behind_apply;
+mod state_claims;
 mod state_killed;
 mod stored_state;
 mod strict;

@@ -14,7 +14,10 @@ use crate::watched::Watched;
 /// Where a store is that processes share.
 pub(crate) enum Shared {
     /// In one process: all have its engine and its guards.
-    Alone(Process, Option<tempfile::TempDir>),
+    Alone(
+        Process,
+        #[allow(dead_code, reason = "the store is there as long as this is")] Option<tempfile::TempDir>,
+    ),
     /// In memory, as if other processes wrote to it as well.
     Memory(Arc<dyn Engine>),
     One(Server),

@@ -173,8 +173,8 @@ fn reason(name: &str) -> &'static str {
              A watch that runs, also through a reconnect, gets every change as long as the bucket's history still has it."
         }
         "sole_writer" => {
-            "other programs write to the servers too. One that goes through Pleach learns of a contract within a second, so for so long \
-             it may still write what a new contract refuses; one that does not go through Pleach is never stopped."
+            "other programs write to the servers too. One that goes through Pleach is held to a contract from the moment an apply returns: the \
+             server refuses commits that were judged by an older one. One that does not go through Pleach is never stopped."
         }
         "ttl_resolution" => {
             "servers count in whole seconds; readers judge by the exact moment, its record comes up to a second later. In between a \
@@ -183,6 +183,7 @@ fn reason(name: &str) -> &'static str {
         "value_bytes_max" => {
             "a value and its headers are one message, and a server takes messages of 1 MiB unless `max_payload` says more."
         }
+        "batch_operations_max" => "one place is for the check that holds a commit to the contract in force.",
         "batch_bytes_max" => "a server holds a batch in memory until it is complete.",
         other => panic!("say in `reason` why engines differ in {other}"),
     }
