@@ -5,6 +5,7 @@ mod buckets;
 mod consumers;
 mod contract_apply;
 mod contract_diff;
+mod contract_mistakes;
 mod contracts;
 mod errors;
 mod export_import;
