@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use pleach_engine::{
-    At, Batch, BucketName, Check, CommitError, Engine, EngineError, FENCE_PREFIX, Key, Operation, Revision,
+    At, Batch, BucketName, Check, CommitError, Engine, EngineError, FENCE_AFTER, FENCE_PREFIX, Headers, Key,
+    Operation, Revision,
 };
 
 use crate::naming::lineage_token;
@@ -91,8 +92,16 @@ impl Fence {
         bucket: &BucketName,
         scope: Scope<'_>,
     ) -> Result<(), EngineError> {
-        let puts: Result<Batch, EngineError> =
-            (0..LANES).map(|lane| Ok(Operation::put(scope.key(lane)?, Bytes::new()))).collect();
+        let mut headers = Headers::new();
+        match engine.bucket(bucket).await {
+            Ok(info) => headers
+                .set(FENCE_AFTER, &info.last_revision.to_string())
+                .map_err(|error| EngineError::Bug { what: error.to_string() })?,
+            Err(EngineError::BucketNotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let put = |lane| Ok(Operation::put(scope.key(lane)?, Bytes::new()).with_headers(headers.clone()));
+        let puts: Result<Batch, EngineError> = (0..LANES).map(put).collect();
         let batch = puts?;
         for attempt in 1.. {
             match engine.commit(bucket, batch.clone()).await {
@@ -105,14 +114,19 @@ impl Fence {
                 }
             }
         }
-        raise_singly(engine, bucket, scope).await
+        raise_singly(engine, bucket, scope, &headers).await
     }
 }
 
 /// Raises the fence of a bucket that takes no batches. The first key comes last: whoever reads it finds the others raised.
-async fn raise_singly(engine: &dyn Engine, bucket: &BucketName, scope: Scope<'_>) -> Result<(), EngineError> {
+async fn raise_singly(
+    engine: &dyn Engine,
+    bucket: &BucketName,
+    scope: Scope<'_>,
+    headers: &Headers,
+) -> Result<(), EngineError> {
     for lane in (0..LANES).rev() {
-        let put = Operation::put(scope.key(lane)?, Bytes::from_static(SINGLE));
+        let put = Operation::put(scope.key(lane)?, Bytes::from_static(SINGLE)).with_headers(headers.clone());
         match engine.commit(bucket, put.into()).await {
             Ok(_) => {}
             Err(CommitError::Engine(error)) => return Err(error),
