@@ -17,6 +17,10 @@ pub const RESERVED_PREFIX: &str = "_kv";
 /// count or watch.
 pub const FENCE_PREFIX: &str = "_kv.guard.";
 
+/// The header of a fence that names the newest revision of its bucket before it, so that the engine can tell which revision
+/// is the newest that it shows.
+pub const FENCE_AFTER: &str = "fence-after";
+
 /// The name of an entry in a bucket: tokens of `[-/_=a-zA-Z0-9]` joined by `.`, 1 to 1024 bytes.
 ///
 /// Every engine stores it as it is, and the bytes of keys sort the same everywhere. Other strings go

@@ -66,7 +66,7 @@ pub use engine::{At, Engine};
 pub use entry::{BatchPart, Change, Entry, HEADERS_BYTES_MAX, Headers, Op};
 pub use error::{CommitError, Conflict, EngineError, ErrorKind, InvalidHeader, InvalidName};
 pub use filter::KeyFilter;
-pub use key::{FENCE_PREFIX, KEY_BYTES_MAX, Key, RESERVED_PREFIX};
+pub use key::{FENCE_AFTER, FENCE_PREFIX, KEY_BYTES_MAX, Key, RESERVED_PREFIX};
 pub use memory::{FEED_BYTES_MAX, FEED_CHANGES_MAX, MemoryEngine};
 pub use page_snapshots::{PAGE_SNAPSHOTS_MAX, PageSnapshots};
 pub use range::{KeyRange, Selection};

@@ -278,7 +278,9 @@ impl Engine for NatsEngine {
         self.background
             .run(async {
                 let (bucket, last) = self.shared.look(bucket).await?;
-                self.shared.describe(&bucket, last).await
+                let listed = self.shared.last_listed(&bucket, last).await?;
+                let info = self.shared.describe(&bucket, last).await?;
+                Ok(BucketInfo { last_revision: Revision::new(listed), ..info })
             })
             .await
     }

@@ -38,6 +38,7 @@ mod error;
 mod feed;
 mod follow;
 mod inbox;
+mod listed;
 mod manage;
 mod names;
 mod options;

@@ -1,19 +1,65 @@
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use pleach_engine::{
-    At, Batch, BucketName, Check, CommitError, Engine, EngineError, FENCE_PREFIX, Key, Operation, Revision,
+    At, Batch, BucketName, Check, CommitError, Engine, EngineError, FENCE_AFTER, FENCE_PREFIX, Headers, Key,
+    Operation, Revision,
 };
 
 use crate::naming::lineage_token;
 
 /// The keys of a fence, which are written together. A commit checks one of them. Servers that replicate a bucket take
 /// only one commit at a time that checks a given key, so one key alone would have all commits wait for each other.
-pub(crate) const LANES: usize = 16;
+const LANES: usize = 64;
 
 /// The value of a fence whose keys could not be written together: then only the first of them can be checked.
 const SINGLE: &[u8] = b"1";
 
 /// How often raising a fence is tried whose outcome is not known. Raising it once too often does no harm.
 const ATTEMPTS_MAX: usize = 3;
+
+/// Which keys of fences the commits of this process check right now: as long as there are enough, no two check the same.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    /// One bit for each that is taken.
+    taken: AtomicU64,
+    /// Where to look for a free one.
+    next: AtomicUsize,
+}
+
+/// A key of a fence, as long as a commit checks it.
+pub(crate) struct Turn<'a> {
+    lanes: &'a Lanes,
+    pub(crate) lane: usize,
+    /// Others may check it too if none was free.
+    is_own: bool,
+}
+
+impl Lanes {
+    /// Begins somewhere, so that processes do not all begin with the same key.
+    pub(crate) fn new() -> Self {
+        let first = getrandom::u32().unwrap_or_default() as usize;
+        Self { taken: AtomicU64::new(0), next: AtomicUsize::new(first) }
+    }
+
+    pub(crate) fn take(&self) -> Turn<'_> {
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        for lane in (first..first.wrapping_add(LANES)).map(|lane| lane % LANES) {
+            if self.taken.fetch_or(1 << lane, Ordering::Relaxed) & (1 << lane) == 0 {
+                return Turn { lanes: self, lane, is_own: true };
+            }
+        }
+        Turn { lanes: self, lane: first % LANES, is_own: false }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.is_own {
+            self.lanes.taken.fetch_and(!(1 << self.lane), Ordering::Relaxed);
+        }
+    }
+}
 
 /// What a fence is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +120,12 @@ impl Fence {
         }
     }
 
-    /// The check that a commit carries: of one of the keys, whichever `turn` it is.
-    pub(crate) fn check(self, scope: Scope<'_>, turn: usize) -> Result<Check, EngineError> {
+    /// The check that a commit carries, of one of the keys.
+    pub(crate) fn check(self, scope: Scope<'_>, lane: usize) -> Result<Check, EngineError> {
         match self {
-            Self::Absent => Ok(Check::absent(scope.key(turn % LANES)?)),
+            Self::Absent => Ok(Check::absent(scope.key(lane % LANES)?)),
             Self::At { first, lanes } => {
-                let lane = turn % lanes;
+                let lane = lane % lanes;
                 Ok(Check::revision(scope.key(lane)?, first.plus(lane as u64)))
             }
         }
@@ -91,8 +137,16 @@ impl Fence {
         bucket: &BucketName,
         scope: Scope<'_>,
     ) -> Result<(), EngineError> {
-        let puts: Result<Batch, EngineError> =
-            (0..LANES).map(|lane| Ok(Operation::put(scope.key(lane)?, Bytes::new()))).collect();
+        let mut headers = Headers::new();
+        match engine.bucket(bucket).await {
+            Ok(info) => headers
+                .set(FENCE_AFTER, &info.last_revision.to_string())
+                .map_err(|error| EngineError::Bug { what: error.to_string() })?,
+            Err(EngineError::BucketNotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let put = |lane| Ok(Operation::put(scope.key(lane)?, Bytes::new()).with_headers(headers.clone()));
+        let puts: Result<Batch, EngineError> = (0..LANES).map(put).collect();
         let batch = puts?;
         for attempt in 1.. {
             match engine.commit(bucket, batch.clone()).await {
@@ -105,14 +159,19 @@ impl Fence {
                 }
             }
         }
-        raise_singly(engine, bucket, scope).await
+        raise_singly(engine, bucket, scope, &headers).await
     }
 }
 
 /// Raises the fence of a bucket that takes no batches. The first key comes last: whoever reads it finds the others raised.
-async fn raise_singly(engine: &dyn Engine, bucket: &BucketName, scope: Scope<'_>) -> Result<(), EngineError> {
+async fn raise_singly(
+    engine: &dyn Engine,
+    bucket: &BucketName,
+    scope: Scope<'_>,
+    headers: &Headers,
+) -> Result<(), EngineError> {
     for lane in (0..LANES).rev() {
-        let put = Operation::put(scope.key(lane)?, Bytes::from_static(SINGLE));
+        let put = Operation::put(scope.key(lane)?, Bytes::from_static(SINGLE)).with_headers(headers.clone());
         match engine.commit(bucket, put.into()).await {
             Ok(_) => {}
             Err(CommitError::Engine(error)) => return Err(error),

@@ -26,7 +26,9 @@ impl Guarded {
     ) -> Result<Committed, CommitError> {
         let scopes = self.scopes(bucket, &batch);
         for _ in 0..ATTEMPTS_MAX {
-            let Some(checks) = self.checks(&guards, bucket, &scopes).await? else {
+            // Kept until the commit is done.
+            let turn = self.shared().lanes.take();
+            let Some(checks) = self.checks(&guards, bucket, &scopes, turn.lane).await? else {
                 guards = self.renewed(guards).await?;
                 continue;
             };
@@ -70,11 +72,12 @@ impl Guarded {
         guards: &Guards,
         bucket: &BucketName,
         scopes: &[Option<String>],
+        lane: usize,
     ) -> Result<Option<Vec<Check>>, EngineError> {
         let mut checks = Vec::with_capacity(scopes.len());
         for scope in scopes {
             let scope = scope.as_deref().map_or(Scope::Bucket, Scope::Lineage);
-            match self.shared().fence(guards, bucket, scope).await? {
+            match self.shared().fence(guards, bucket, scope, lane).await? {
                 Fencing::Stale => return Ok(None),
                 Fencing::Free => {}
                 Fencing::Check(check) => checks.push(check),

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, oneshot};
 
 use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
-use crate::fence::{Fence, LANES, Scope};
+use crate::fence::{Fence, Lanes, Scope};
 use crate::guard::{Guard, Rule, Upcoming};
 use crate::naming::lineage_token;
 use crate::record::{Claim, Owner, OwnerState};
@@ -37,8 +37,8 @@ pub(crate) struct Shared {
     pub(crate) capabilities: Capabilities,
     /// None until someone writes.
     slot: RwLock<Option<Slot>>,
-    /// Counts commits, so that they take turns with the keys of fences.
-    turns: AtomicUsize,
+    /// The keys of fences that commits check right now.
+    pub(crate) lanes: Lanes,
     /// Held by whoever changes the slot: guards that are no longer in it, as long as someone may still write by them.
     retired: Mutex<Vec<Unused>>,
 }
@@ -109,7 +109,7 @@ impl Shared {
             acts: Mutex::new(()),
             inner,
             slot: RwLock::new(None),
-            turns: AtomicUsize::new(first_turn()),
+            lanes: Lanes::new(),
             retired: Mutex::default(),
         }
     }
@@ -163,6 +163,7 @@ impl Shared {
         guards: &Guards,
         bucket: &BucketName,
         scope: Scope<'_>,
+        lane: usize,
     ) -> Result<Fencing, EngineError> {
         let place = (bucket.clone(), scope.lineage().map(str::to_owned));
         let known = guards.fences.read().unwrap_or_else(PoisonError::into_inner).get(&place).copied();
@@ -181,8 +182,7 @@ impl Shared {
                 fence
             }
         };
-        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        Ok(Fencing::Check(fence.check(scope, turn)?))
+        Ok(Fencing::Check(fence.check(scope, lane)?))
     }
 
     /// Forgets the guards, so that whoever writes next reads them anew: after an act that changed them and did not come to
@@ -370,12 +370,6 @@ impl Shared {
     fn milliseconds(&self) -> u64 {
         u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
-}
-
-/// Somewhere among the keys of fences, so that processes do not all begin with the same one.
-fn first_turn() -> usize {
-    let random = getrandom::u32().unwrap_or_default();
-    random as usize % LANES
 }
 
 impl fmt::Debug for Shared {

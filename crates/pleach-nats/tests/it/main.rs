@@ -10,6 +10,7 @@
 
 mod authentication;
 mod chaos;
+mod checks;
 mod cluster;
 mod deleting;
 mod direct;

@@ -130,14 +130,14 @@ async fn a_server_that_is_too_busy_is_asked_again() {
 }
 
 /// An engine beside those that are disturbed, and the options of its store, in which there is a bucket.
-async fn observer() -> (NatsEngine, NatsOptions) {
+pub(crate) async fn observer() -> (NatsEngine, NatsOptions) {
     let options = servers::options(vec![servers::server().url()]);
     let engine = NatsEngine::connect(options.clone()).await.unwrap();
     create(&engine).await;
     (engine, options)
 }
 
-fn impatient(link: &Link, options: NatsOptions) -> NatsOptions {
+pub(crate) fn impatient(link: &Link, options: NatsOptions) -> NatsOptions {
     let (request_timeout, patience) = (Duration::from_secs(2), Duration::from_secs(10));
     NatsOptions { servers: vec![link.url()], request_timeout, patience, ..options }
 }
@@ -154,10 +154,10 @@ async fn put(engine: &NatsEngine, at: &str) -> Result<(), CommitError> {
     tokio::time::timeout(SOON, commit).await.expect("it ends").map(drop)
 }
 
-fn carts() -> BucketName {
+pub(crate) fn carts() -> BucketName {
     BucketName::parse("carts").unwrap()
 }
 
-fn key(text: &str) -> Key {
+pub(crate) fn key(text: &str) -> Key {
     Key::parse(text).unwrap()
 }

@@ -150,10 +150,13 @@ fn a_fence_is_not_seen() {
         let shared = Shared::one_server();
         let (writer, applier) = (shared.process().await, shared.process().await);
         accept(&applier, &notes(note()), PlanOptions::default()).await;
-        put(&writer.engine, NOTES, "one", SHORT).await.unwrap();
+        let one = put(&writer.engine, NOTES, "one", SHORT).await.unwrap();
         let query = WatchQuery { filters: Vec::new(), start: WatchStart::History };
         let mut watch = writer.engine.watch(&name(NOTES), query).await.unwrap();
         accept(&applier, &notes(short_note()), PlanOptions::default()).await;
+        // Whoever follows the bucket up to its newest revision comes there.
+        let info = writer.engine.bucket(&name(NOTES)).await.unwrap();
+        assert_eq!(info.last_revision, one);
         put(&writer.engine, NOTES, "two", SHORT).await.unwrap();
         let mut seen = Vec::new();
         while seen.len() < 2 {

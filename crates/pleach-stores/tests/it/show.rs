@@ -22,7 +22,7 @@ const READERS: usize = 4;
 /// Keys that writers share.
 const COUNTERS: u64 = 3;
 /// Updates that each writer makes of shared keys; it makes as many of its own.
-const UPDATES: u64 = 24;
+const UPDATES: u64 = 12;
 const APPLIES: u64 = 4;
 
 /// Notes of a generation that is at least this one.
