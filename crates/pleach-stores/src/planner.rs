@@ -115,10 +115,7 @@ impl Contracts {
         }
         let drift = self.drift(contract, &places, &mut findings).await?;
         let began = shared.clock.elapsed();
-        let old = match &authority {
-            Some(authority) => Some(shared.system.contract(lineage, &authority.digest).await?),
-            None => None,
-        };
+        let old = self.in_force(&contract.id).await?;
         let scans = self.weigh((old.as_ref(), contract), &places, &mut findings, &options.watchers()).await?;
         findings.retain(PlanFinding::matters);
         let took = shared.clock.elapsed().saturating_sub(began);
