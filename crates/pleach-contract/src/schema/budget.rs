@@ -1,11 +1,13 @@
 use super::graph::{Graph, Node};
 use crate::problem::{Code, Problem};
+use crate::strict::JSON_DEPTH_MAX;
 
 /// How many subschemas may look at one place of a value that is nested four levels deep.
 pub const EVALUATIONS_MAX: u64 = 10_000;
 
-/// How deep a value may be nested.
-pub const VALUE_DEPTH_MAX: usize = 128;
+/// How many objects and lists of a value may be nested in each other: as many as in its text, so that what is accepted can be
+/// read again.
+pub const VALUE_DEPTH_MAX: usize = JSON_DEPTH_MAX;
 
 /// The depth at which a schema is judged without a value.
 const SHALLOW_DEPTH: usize = 4;

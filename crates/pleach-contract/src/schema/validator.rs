@@ -182,15 +182,17 @@ impl Validators {
 fn measure(value: &Value) -> Size {
     let mut size = Size::default();
     let bytes = |text: &String| u64::try_from(text.len()).unwrap_or(u64::MAX);
+    // Each value with how many objects and lists are around it.
     let mut waiting = vec![(value, 0)];
-    while let Some((value, depth)) = waiting.pop() {
+    while let Some((value, around)) = waiting.pop() {
         size.places += 1;
+        let depth = around + usize::from(value.is_array() || value.is_object());
         size.depth = size.depth.max(depth);
         match value {
-            Value::Array(items) => waiting.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Array(items) => waiting.extend(items.iter().map(|item| (item, depth))),
             Value::Object(map) => {
                 size.bytes += map.keys().map(bytes).sum::<u64>();
-                waiting.extend(map.values().map(|item| (item, depth + 1)));
+                waiting.extend(map.values().map(|item| (item, depth)));
             }
             Value::String(text) => size.bytes += bytes(text),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -199,17 +201,17 @@ fn measure(value: &Value) -> Size {
     size
 }
 
-/// The first place that is nested too deep.
+/// The first object or list that is nested too deep.
 fn too_deep(value: &Value) -> String {
     let mut waiting = vec![(String::new(), value, 0)];
-    while let Some((path, value, depth)) = waiting.pop() {
-        if depth > VALUE_DEPTH_MAX {
+    while let Some((path, value, around)) = waiting.pop() {
+        let is_nest = value.is_array() || value.is_object();
+        if is_nest && around == VALUE_DEPTH_MAX {
             return path;
         }
         // The first one is looked at first.
-        waiting.extend(
-            inside(value).into_iter().rev().map(|(token, inner)| (child(&path, token), inner, depth + 1)),
-        );
+        let inner = inside(value).into_iter().rev();
+        waiting.extend(inner.map(|(token, inner)| (child(&path, token), inner, around + 1)));
     }
     String::new()
 }

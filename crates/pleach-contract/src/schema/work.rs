@@ -24,7 +24,7 @@ pub(super) struct Size {
     pub(super) places: u64,
     /// The bytes of its texts and of the names of its fields.
     pub(super) bytes: u64,
-    /// How deep it is nested: 0 for a number.
+    /// How many objects and lists are nested in each other: 0 for a number.
     pub(super) depth: usize,
 }
 

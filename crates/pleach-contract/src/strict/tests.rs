@@ -44,6 +44,19 @@ fn nesting_ends_at_a_limit_with_a_name() {
 }
 
 #[test]
+fn a_value_is_read_from_its_text_exactly_if_it_is_not_too_deep_for_a_schema() {
+    let anything = crate::CompiledSchema::compile(&json!(true)).unwrap();
+    for depth in JSON_DEPTH_MAX - 2..JSON_DEPTH_MAX + 3 {
+        for leaf in [json!([]), json!({}), json!(1)] {
+            let value = (1..depth)
+                .fold(leaf, |inner, at| if at % 2 == 0 { json!([inner]) } else { json!({"a": inner}) });
+            let is_read = parse_json_strict(value.to_string().as_bytes()).is_ok();
+            assert_eq!(anything.validate(&value).is_ok(), is_read, "{depth}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_json_says_where() {
     for text in ["", "{", "{\"a\":}", "[1,]", "nul", "1 2", "{\"a\":1}x", "\u{feff}1", "\"\\ud800\"", "1e999"]
     {
