@@ -51,7 +51,11 @@ impl Stage {
         let applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         for (least, revision) in applied.iter() {
             let is_fine = entry.revision <= *revision || found >= *least;
-            assert!(is_fine, "{} is of generation {found}, after {least} was applied at {revision}", entry.key);
+            assert!(
+                is_fine,
+                "{} is of generation {found}, after {least} was applied at {revision}",
+                entry.key
+            );
         }
     }
 }
@@ -79,8 +83,7 @@ impl Writer<'_> {
         loop {
             let entry = self.process.engine.read(&name(NOTES), at, At::Latest).await.unwrap();
             let seen = entry.as_ref().map_or(0, |entry| number(entry, "n"));
-            let expect =
-                entry.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+            let expect = entry.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
             if self.write(at, seen + 1, expect).await {
                 return;
             }
