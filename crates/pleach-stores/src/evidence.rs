@@ -90,6 +90,9 @@ pub struct Scanned {
     pub bytes: u64,
     /// How many of them have each version; those without one are under an empty name.
     pub versions: BTreeMap<String, u64>,
+    /// The newest record with a value that was read; zero if there was none.
+    #[serde(default, skip_serializing_if = "is_before_all")]
+    pub newest: Revision,
     /// How many older records with a value were read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub kept: u64,
@@ -97,6 +100,17 @@ pub struct Scanned {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+fn is_before_all(revision: &Revision) -> bool {
+    *revision == Revision::ZERO
+}
+
+impl Scanned {
+    /// Whether another reading found the same records. The snapshots may differ, since others write elsewhere.
+    pub(crate) fn found_the_same(&self, other: &Self) -> bool {
+        *self == Self { revision: self.revision, ..other.clone() }
+    }
 }
 
 impl Answer {

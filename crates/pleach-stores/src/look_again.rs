@@ -54,11 +54,18 @@ impl Contracts {
         self.look_at_state(plan, contract).await
     }
 
-    /// The same for what users and devices have stored since.
-    async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
+    /// The same for what users and devices have stored since. State has no claims: an apply looks once before the contract is
+    /// accepted, and once more when sessions keep it and before it is in force.
+    pub(crate) async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
+        let old = match &plan.base.digest {
+            Some(digest) => Some(self.shared.system.contract(&plan.lineage, digest).await?),
+            None => None,
+        };
         let since = plan.scans.iter().filter(|(name, _)| name.starts_with(&state_name("")));
         let since = since.map(|(_, scanned)| scanned.revision).min().unwrap_or(Revision::ZERO);
-        for part in self.survey_state(contract, &plan.findings, since, &Watchers::default()).await? {
+        let watchers = Watchers::default();
+        let parts = self.survey_state(old.as_ref(), contract, &plan.findings, since, &watchers).await?;
+        for part in parts {
             let bucket = BucketName::parse(&part.found.scanned.bucket)?;
             let path = format!("/state/{}", part.name);
             self.refuse_violators(plan, &bucket, &path, part)?;

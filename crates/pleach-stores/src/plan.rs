@@ -330,7 +330,16 @@ impl Plan {
         let about = |plan: &Self| plan.findings.iter().map(weighed).collect::<Vec<_>>();
         let place =
             |plan: &Self| (plan.store.clone(), plan.service.clone(), plan.base.clone(), plan.target.clone());
+        // What was shown is what was there at that revision: a record that is written over since was not.
+        let mut shown = self.findings.iter().filter_map(|finding| finding.answer.as_ref());
+        let shows_nothing = shown.all(Answer::is_clear);
+        let found_the_same = || {
+            let pairs = || self.scans.iter().zip(&other.scans);
+            self.scans.len() == other.scans.len()
+                && pairs().all(|(one, two)| one.0 == two.0 && one.1.found_the_same(two.1))
+        };
         self.format == other.format
+            && (shows_nothing || found_the_same())
             && place(self) == place(other)
             && self.drift == other.drift
             && about(self) == about(other)
@@ -426,6 +435,9 @@ impl PlanFinding {
         if is_clear && is_settled {
             return match self.forward {
                 Effect::Ok => "nothing",
+                _ if self.code.starts_with("keyspace.") => {
+                    "update the programs together with it: those with the old contract stop working when it is applied"
+                }
                 _ => "update the programs that read before those that write",
             }
             .to_owned();

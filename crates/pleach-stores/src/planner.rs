@@ -115,7 +115,11 @@ impl Contracts {
         }
         let drift = self.drift(contract, &places, &mut findings).await?;
         let began = shared.clock.elapsed();
-        let scans = self.weigh(contract, &places, &mut findings, &options.watchers()).await?;
+        let old = match &authority {
+            Some(authority) => Some(shared.system.contract(lineage, &authority.digest).await?),
+            None => None,
+        };
+        let scans = self.weigh((old.as_ref(), contract), &places, &mut findings, &options.watchers()).await?;
         findings.retain(PlanFinding::matters);
         let took = shared.clock.elapsed().saturating_sub(began);
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
@@ -193,7 +197,7 @@ impl Contracts {
     /// once, and not at all if it is provably read alike before and after.
     pub(crate) async fn weigh(
         &self,
-        contract: &Contract,
+        (old, contract): (Option<&Contract>, &Contract),
         places: &[Place],
         findings: &mut Vec<PlanFinding>,
         watchers: &Watchers,
@@ -208,7 +212,7 @@ impl Contracts {
                 scans.insert(place.alias.clone(), settle(part, findings, &mut told, (subject, path)));
             }
         }
-        for part in self.survey_state(contract, findings, Revision::ZERO, watchers).await? {
+        for part in self.survey_state(old, contract, findings, Revision::ZERO, watchers).await? {
             let (name, store) = (state_name(&part.name), part.name.clone());
             let path = format!("/state/{store}");
             let subject = Subject::State { store, version: None };

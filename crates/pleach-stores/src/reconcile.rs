@@ -6,9 +6,9 @@ use pleach_engine::{Batch, BucketName, CommitError, EngineError, Timestamp};
 use crate::binding::Binding;
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
-use crate::plan::{Plan, Step};
+use crate::plan::{PLAN_FORMAT, Plan, Step};
 use crate::record::{Authority, Materialised, Owner, OwnerState};
-use crate::system::{Kept, unchanged};
+use crate::system::{Kept, contract_of, unchanged};
 
 /// How long a bucket whose alias was removed can be restored.
 pub const GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -62,24 +62,47 @@ impl Contracts {
     ) -> Result<(), AuthorityError> {
         for (index, step) in plan.steps.iter().enumerate().skip(done) {
             if let Err(error) = self.take(step).await {
-                let why = error.to_string();
-                let status = Materialised::Failed { plan: plan.id.clone(), done: index, why };
-                // Whether this can be written or not, what the caller is told is what went wrong.
-                let _ = self.note(&mut authority, status).await;
-                let (lineage, steps) = (plan.lineage.clone(), plan.steps.len());
-                return Err(AuthorityError::Unfinished {
-                    lineage,
-                    step: index + 1,
-                    steps,
-                    source: Box::new(error),
-                });
+                return Err(self.fail(plan, &mut authority, index, error).await);
             }
             if step.changes_something() {
                 self.note(&mut authority, Materialised::Pending { plan: plan.id.clone(), done: index + 1 })
                     .await?;
             }
         }
-        self.put_in_force(plan, &authority).await
+        match self.look_at_accepted_state(plan).await {
+            Err(error @ AuthorityError::Violators { .. }) => {
+                Err(self.fail(plan, &mut authority, plan.steps.len(), error).await)
+            }
+            Err(error) => Err(error),
+            Ok(()) => self.put_in_force(plan, &authority).await,
+        }
+    }
+
+    /// Looks at the state that was written before sessions had to keep the accepted contract. What it refuses is corrected
+    /// by its owners, and then the plan is brought to its end: an apply does not return while such an entry is there.
+    async fn look_at_accepted_state(&self, plan: &Plan) -> Result<(), AuthorityError> {
+        if plan.format != PLAN_FORMAT {
+            return Ok(());
+        }
+        let edited = |_| AuthorityError::EditedPlan { plan: plan.id.clone() };
+        let contract = contract_of(&plan.contract, &plan.target).map_err(edited)?;
+        self.look_at_state(plan, &contract).await
+    }
+
+    /// Notes that a plan could not be carried on after so many steps.
+    async fn fail(
+        &self,
+        plan: &Plan,
+        authority: &mut Kept<Authority>,
+        done: usize,
+        error: AuthorityError,
+    ) -> AuthorityError {
+        let status = Materialised::Failed { plan: plan.id.clone(), done, why: error.to_string() };
+        // Whether this can be written or not, what the caller is told is what went wrong.
+        let _ = self.note(authority, status).await;
+        let (lineage, steps) = (plan.lineage.clone(), plan.steps.len());
+        let step = (done + 1).min(steps.max(1));
+        AuthorityError::Unfinished { lineage, step, steps, source: Box::new(error) }
     }
 
     /// Does what a step does to its bucket. Nothing is ever deleted here.

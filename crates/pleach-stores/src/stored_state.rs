@@ -25,6 +25,7 @@ impl Contracts {
     /// not at all if every store is provably read alike before and after.
     pub(crate) async fn survey_state<'c>(
         &self,
+        old: Option<&Contract>,
         contract: &'c Contract,
         findings: &[PlanFinding],
         since: Revision,
@@ -38,17 +39,13 @@ impl Contracts {
         }
         let shared = &self.shared;
         let lineage = contract.id.as_str();
-        let old = match shared.system.authority(lineage).await? {
-            Some(kept) => Some(shared.system.contract(lineage, &kept.value.digest).await?),
-            None => None,
-        };
-        let declared = old.iter().flat_map(|old| old.state.keys()).chain(contract.state.keys());
+        let declared = old.into_iter().flat_map(|old| old.state.keys()).chain(contract.state.keys());
         let stores: BTreeSet<&str> = declared.map(String::as_str).chain(asked.keys().copied()).collect();
         let mut parts = Vec::with_capacity(stores.len());
         for store in stores {
             let judge = |contract: &Contract| self.judge_of_store(contract, store);
-            let is_alike = old.as_ref().is_some_and(|old| stores_alike(old, contract, store));
-            let before = old.as_ref().map(judge).transpose()?;
+            let is_alike = old.is_some_and(|old| stores_alike(old, contract, store));
+            let before = old.map(judge).transpose()?;
             let asked = asked.remove(store).unwrap_or_default();
             parts.push(Part { is_alike, asked, ..Part::new(store, before, judge(contract)?) });
         }

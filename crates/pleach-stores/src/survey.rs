@@ -218,6 +218,9 @@ impl Survey<'_> {
 
     /// The part that a key belongs to, which is made if need be.
     fn part_at(&mut self, key: &Key) -> Option<usize> {
+        if key.is_fence() {
+            return None;
+        }
         let name = (self.part_of)(key);
         let found = self.parts.iter().position(|part| name.is_none_or(|name| part.name == name));
         if found.is_some() {
@@ -254,6 +257,7 @@ impl Part<'_> {
         let mut surveyed = SurveyedEntry::new(entry, judges);
         surveyed.records = records;
         found.scanned.bytes += entry.value.len() as u64;
+        found.scanned.newest = found.scanned.newest.max(entry.revision);
         let version = surveyed.stamped().unwrap_or_default();
         match found.scanned.versions.get_mut(version) {
             Some(count) => *count += 1,
@@ -281,6 +285,7 @@ impl Part<'_> {
     fn look_at_older(&mut self, entry: &Entry) {
         let Self { found, asked, .. } = self;
         found.scanned.kept += 1;
+        found.scanned.newest = found.scanned.newest.max(entry.revision);
         let judges = Judges { old: self.old.as_ref(), new: &self.new, is_alike: self.is_alike };
         let surveyed = SurveyedEntry::new(entry, judges);
         let is_lost = matches!(surveyed.fate(), Fate::Lost(_));

@@ -258,7 +258,10 @@ impl Verification {
                     Some(entry) => entry,
                     None if *is_done => return Ok(None),
                     None => {
-                        let page = engine.scan(&place.bucket, query.clone()).await?;
+                        let page = match engine.scan(&place.bucket, query.clone()).await {
+                            Err(EngineError::BucketNotFound { .. }) => return Ok(None),
+                            scanned => scanned?,
+                        };
                         for entry in page.entries {
                             ready.extend(engine.history(&place.bucket, &entry.key).await?);
                         }

@@ -104,6 +104,8 @@ fn a_pending_plan_is_found_by_the_beginning_of_its_id_and_can_be_rejected() {
 fn the_plan_of_a_first_contract_is_pending_too() {
     let given = given_nothing();
     given.file("first.yaml", FIRST);
+    // A plan for a store that is not there is remembered nowhere.
+    given.ok(&["kv", "bucket", "add", "b"]);
     given.run(&["contract", "plan", "first.yaml"]);
     let text = given.ok(&["contract", "status"]);
     assert!(text.starts_with("acme.cases@v1  not in force yet\npending  plan "), "{text}");

@@ -6,6 +6,7 @@ mod causes;
 mod consumers;
 mod contract_apply;
 mod contract_diff;
+mod contract_plan;
 mod contract_verify;
 mod contracts;
 mod destination;

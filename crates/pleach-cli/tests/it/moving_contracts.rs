@@ -1,13 +1,15 @@
 //! Contracts that move with their buckets: by `migrate`, and by `export` and `import`.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
 use pleach_nats_testing::Server;
 use serde_json::Value;
 
-use crate::given::{Given, Run, given_nothing, json_lines};
+use crate::given::{Given, Run, given_nothing, given_store, json_lines};
 
 const FILE: &str = "file:./.pleach";
 const ID: &str = "acme.shop@v1";
@@ -191,6 +193,42 @@ fn a_part_of_a_contract_moves_only_without_it() {
     given.ok(&["kv", "export", "--without-contracts", "-o", "dump"]);
     given.ok(&["--store", "file:plain", "kv", "import", "dump", "--create-buckets"]);
     given.ok(&["--store", "file:plain", "kv", "put", "svc_shop_orders", "x", "anything"]);
+    // Entries alone go through the guards of a store whose contracts own the buckets.
+    let run = given.run(&["kv", "import", "dump"]);
+    assert!(run.code != 0 && run.stderr.contains("bucket svc_shop_carts belongs to"), "{}", run.stderr);
+}
+
+#[test]
+fn a_contract_that_is_applied_while_a_migration_follows_is_not_missed() {
+    let server = Server::start();
+    let given = given_store(server.url());
+    given.file("shop.yaml", shop(10, false));
+    given.file("more.yaml", shop(200, true));
+    apply(&given, "shop.yaml");
+    given.ok(&["kv", "put", "svc_shop_orders", "a", r#"{"text":"short"}"#]);
+    let arguments = ["--json", "migrate", "--from", &server.url(), "--to", "file:new"];
+    let mut follow = given.start(&[&arguments[..], &["--follow"]].concat());
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let follows = |line: &str| line.contains("\"phase\":\"follow\"");
+    assert!(lines.any(|line| follows(&line.unwrap())), "it follows after a while");
+    // A new bucket and a longer text.
+    apply(&given, "more.yaml");
+    given.ok(&["kv", "put", "svc_shop_carts", "c", r#"{"text":"a text that is longer"}"#]);
+    interrupt(&follow);
+    // Until it ends.
+    lines.for_each(drop);
+    assert!(follow.wait().unwrap().success());
+    given.ok(&arguments);
+    assert_eq!(told(&given, &server.url()), told(&given, "file:new"));
+    assert_eq!(given.run(&["--store", "file:new", "contract", "plan", "more.yaml"]).code, 0);
+    let value = given.ok(&["--store", "file:new", "kv", "get", "svc_shop_carts", "c"]);
+    assert_eq!(value, "{\"text\":\"a text that is longer\"}\n");
+}
+
+/// Ctrl-C.
+fn interrupt(child: &Child) {
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
 }
 
 #[test]

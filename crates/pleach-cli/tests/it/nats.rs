@@ -174,9 +174,9 @@ fn who_you_are_is_said_in_many_ways_and_never_shown() {
     let by_variables = [("PLEACH_NATS_USER", "ann"), ("PLEACH_NATS_PASSWORD", "hunter2")];
     assert_eq!(check_hidden("hunter2", &nobody, &ls, &by_variables), 0);
     assert_eq!(check_hidden("hunter2", &nobody, &ls, &by_variables[1..]), 2);
-    assert_eq!(check_hidden("hunter2", &wrong, &ls, &by_variables), 2);
+    assert_eq!(check_hidden("hunter2", &wrong, &ls, &by_variables), 11);
     assert_eq!(check_hidden("hunter3", &nobody, &ls, &[("PLEACH_NATS_TOKEN", "hunter3")]), 11);
-    assert_eq!(check_hidden("hunter3", &nobody, &ls, &[("PLEACH_NATS_NKEY", "hunter3")]), 2);
+    assert_eq!(check_hidden("hunter3", &nobody, &ls, &[("PLEACH_NATS_NKEY", "hunter3")]), 11);
     assert_eq!(check_hidden("hunter2", &right, &["verify"], &[]), 6);
     let away = given_store("nats://ann:hunter2@127.0.0.1:1");
     assert_eq!(check_hidden("hunter2", &away, &ls, &[]), 7);

@@ -6,8 +6,9 @@ use super::{ContractRecords, LineageRecords, TransferError};
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
 use crate::naming::lineage_token;
-use crate::place::shortfalls;
+use crate::plan::Shortfall;
 use crate::record::{Owner, OwnerState};
+use crate::shortfalls::shortfalls;
 use crate::system::contract_of;
 
 /// How much of some records a store has.
@@ -87,7 +88,11 @@ pub(super) fn can_take_one(snapshot: &Snapshot, lineage: &LineageRecords) -> Res
         if theirs == *lineage {
             return Ok(Arrival::Done);
         }
-        let (theirs, ours) = (described(&theirs), described(lineage));
+        let is_same = theirs.authority.digest == lineage.authority.digest;
+        let (mut theirs, ours) = (described(&theirs), described(lineage));
+        if is_same {
+            theirs.push_str(" with other buckets or decisions");
+        }
         return Err(TransferError::Clash { lineage: name.clone(), theirs, ours }.into());
     }
     for (bucket, ours) in &lineage.buckets {
@@ -112,7 +117,18 @@ fn check_promises(lineage: &LineageRecords, can: &Capabilities) -> Result<(), Au
     let invalid = |what| TransferError::Invalid { what };
     let document = lineage.contracts.get(digest).ok_or_else(|| invalid(format!("no contract {digest}")))?;
     let contract = contract_of(document, digest).map_err(invalid)?;
-    let shortfalls = shortfalls(&contract, can);
+    // What no engine keeps yet is a warning of plans, and the source does not keep it either.
+    let mut shortfalls = shortfalls(&contract, can);
+    shortfalls.retain(|shortfall| shortfall.blocks);
+    for (digest, document) in &lineage.contracts {
+        let bytes = document.to_string().len();
+        if bytes > can.value_bytes_max as usize {
+            let limit = can.value_bytes_max;
+            let message = format!("the document {digest} has {bytes} bytes, and the engine takes {limit}");
+            let fix = "raise the limit of the target".to_owned();
+            shortfalls.push(Shortfall { path: "/".to_owned(), message, fix, blocks: true });
+        }
+    }
     if shortfalls.is_empty() {
         return Ok(());
     }

@@ -99,7 +99,7 @@ impl TransferError {
         match self {
             Self::Unfinished { help, .. } => help,
             Self::Incomplete { .. } => {
-                "name these buckets too, or move the data without contracts by --without-contracts"
+                "name these buckets too, or none to move the whole store, or move the entries alone with --without-contracts"
             }
             Self::Arriving { .. } => "complete that migration or import first, or delete the bucket",
             Self::Clash { .. } => {

@@ -34,6 +34,11 @@ pub enum TransferLine {
         /// The record.
         record: Owner,
     },
+    /// Which contract is in force for what users and devices have stored.
+    State {
+        /// The record.
+        record: Owner,
+    },
     /// Something that was done past the guards.
     Override {
         /// The record.
@@ -66,6 +71,7 @@ impl ContractRecords {
                 owned: bucket.clone(),
                 record: record.clone(),
             }));
+            lines.extend(lineage.state.iter().cloned().map(|record| TransferLine::State { record }));
         }
         lines.extend(self.overrides.iter().cloned().map(|record| TransferLine::Override { record }));
         lines.push(TransferLine::End { records: self.count(), sha256: self.digest() });
@@ -91,6 +97,7 @@ impl ContractRecords {
                     contracts: Default::default(),
                     decisions: Vec::new(),
                     buckets: Default::default(),
+                    state: None,
                 }),
                 TransferLine::Contract { digest, record } => {
                     contract_of(&record, &digest).map_err(|what| TransferError::Invalid { what })?;
@@ -100,6 +107,7 @@ impl ContractRecords {
                 TransferLine::Owner { owned, record } => {
                     lineage?.buckets.insert(owned, record);
                 }
+                TransferLine::State { record } => lineage?.state = Some(record),
                 TransferLine::Override { record } => all.overrides.push(record),
                 TransferLine::End { records, sha256 } => end = Some((records, sha256)),
             }

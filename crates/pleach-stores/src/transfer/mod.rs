@@ -67,6 +67,9 @@ pub struct LineageRecords {
     pub decisions: Vec<Decision>,
     /// The buckets, those that were set aside included. Claims of plans that are not accepted are left out.
     pub buckets: BTreeMap<String, Owner>,
+    /// The contract in force for what users and devices have stored; none if that has no record of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Owner>,
 }
 
 impl ContractRecords {
@@ -103,8 +106,10 @@ impl ContractRecords {
 
     /// How many records there are.
     pub fn count(&self) -> usize {
-        let of_lineage =
-            |one: &LineageRecords| 1 + one.contracts.len() + one.decisions.len() + one.buckets.len();
+        let of_lineage = |one: &LineageRecords| {
+            let state = usize::from(one.state.is_some());
+            1 + one.contracts.len() + one.decisions.len() + one.buckets.len() + state
+        };
         self.lineages.iter().map(of_lineage).sum::<usize>() + self.overrides.len()
     }
 

@@ -7,8 +7,8 @@ use super::read::Snapshot;
 use super::{Arrival, ContractRecords, LineageRecords, TransferError};
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
-use crate::naming::lineage_token;
-use crate::record::OwnerState;
+use crate::naming::{lineage_token, system_key};
+use crate::record::{Owner, OwnerState};
 use crate::system::unchanged;
 
 /// Bytes of records that are written at once, unless one alone has more.
@@ -116,6 +116,11 @@ impl Contracts {
                 return Err(TransferError::Taken { bucket, lineage: name.clone(), owner }.into());
             }
             last.push(system.put_owner(bucket, owner, unchanged(there.as_ref()))?);
+        }
+        if let Some(state) = &lineage.state {
+            let key = system_key(&["state", &lineage_token(name)])?;
+            let there = system.read::<Owner>(&key).await?;
+            last.push(system.put(key, state, unchanged(there.as_ref())));
         }
         last.push(system.put_authority(&lineage.authority, Expectation::Absent)?);
         let there = system.decisions(name).await?;

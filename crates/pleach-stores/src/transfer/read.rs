@@ -21,6 +21,8 @@ pub(super) struct Snapshot {
     contracts: BTreeMap<String, BTreeMap<String, Value>>,
     decisions: BTreeMap<String, Vec<Decision>>,
     pub(super) owners: BTreeMap<String, Owner>,
+    /// Who owns what users and devices have stored, by lineage.
+    states: BTreeMap<String, Owner>,
     pub(super) acts: Vec<GlassAct>,
     /// Records that cannot be read, with the lineage token or bucket they are about.
     damages: Vec<(String, Damage)>,
@@ -55,6 +57,9 @@ impl Snapshot {
             "bucket" => parsed::<Owner>(entry).map(|kept| {
                 self.owners.insert(rest.to_owned(), kept.value);
             }),
+            "state" => parsed::<Owner>(entry).map(|kept| {
+                self.states.insert(rest.to_owned(), kept.value);
+            }),
             "decision" => parsed::<Decision>(entry).map(|kept| {
                 self.decisions.entry(subject.to_owned()).or_default().push(kept.value);
             }),
@@ -88,8 +93,10 @@ impl Snapshot {
         let owned = self.owners.iter().filter(|(_, owner)| owner.lineage == authority.lineage);
         let buckets = owned.filter(|(_, owner)| owner.is_moved());
         let buckets = buckets.map(|(name, owner)| (name.clone(), Owner { claim: None, ..owner.clone() }));
+        let state = self.states.get(token).filter(|owner| owner.is_moved());
         let records = LineageRecords {
             buckets: buckets.collect(),
+            state: state.map(|owner| Owner { claim: None, ..owner.clone() }),
             contracts: self.contracts.get(token).cloned().unwrap_or_default(),
             decisions: self.decisions.get(token).cloned().unwrap_or_default(),
             authority,
@@ -132,7 +139,8 @@ impl Snapshot {
         if lineage.status != Materialised::Current {
             return refuse("an apply was interrupted, or is under way", apply);
         }
-        for owner in self.owners.values().filter(|owner| owner.lineage == lineage.lineage) {
+        let owners = self.owners.values().chain(self.states.values());
+        for owner in owners.filter(|owner| owner.lineage == lineage.lineage) {
             let claim = owner.claim.as_ref().filter(|claim| !claim.ahead && claim.holds(now));
             if claim.is_some() || owner.accepted().is_some() {
                 return refuse("an apply was interrupted, or is under way", apply);
@@ -159,7 +167,8 @@ impl LineageRecords {
         let lineage = &self.authority.lineage;
         let digests = self.decisions.iter().map(|decision| decision.digest.as_str());
         let digests = digests.chain(std::iter::once(self.authority.digest.as_str()));
-        let digests = digests.chain(self.buckets.values().filter_map(|owner| owner.digest.as_deref()));
+        let owners = self.buckets.values().chain(&self.state);
+        let digests = digests.chain(owners.filter_map(|owner| owner.digest.as_deref()));
         for digest in digests {
             if !self.contracts.contains_key(digest) {
                 let key = system_key(&["contract", &lineage_token(lineage), digest])?;

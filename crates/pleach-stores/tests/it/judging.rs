@@ -1,11 +1,9 @@
 //! A plan is safe only if every stored record was judged under the new contract, or provably need not be.
 
-use std::sync::Arc;
-
 use pleach_contract::Contract;
 use pleach_contract::evolution::Verdict;
-use pleach_engine::{Batch, BucketConfig, Clock, Engine, Key};
-use pleach_stores::state::{Principal, PutOptions, PutOutcome, State};
+use pleach_engine::{Batch, BucketConfig, Engine, Key, Operation, ScanQuery};
+use pleach_stores::state::{Principal, PutOptions, PutOutcome, STATE_BUCKET, State};
 use pleach_stores::{ApplyOptions, AuthorityError, Plan, PlanFinding, PlanOptions};
 use serde_json::{Value, json};
 
@@ -210,6 +208,23 @@ fn an_acknowledgement_covers_what_the_plan_showed() {
     });
 }
 
+/// A pending plan that says the same is given again, but not if what it showed was written anew: it could not be applied.
+#[test]
+fn a_plan_that_shows_records_is_made_anew_when_they_are_written_over() {
+    on_both(async |given| {
+        given.accept(&notes(note())).await;
+        for number in 0..20 {
+            given.put(NOTES, &format!("n{number:02}"), r#"{"text": "much longer"}"#).await.unwrap();
+        }
+        let first = given.plan(&notes(short_note())).await;
+        assert_eq!(given.plan(&notes(short_note())).await.id, first.id);
+        given.put(NOTES, "n19", r#"{"text": "much longer"}"#).await.unwrap();
+        assert!(matches!(insist(&given, &first).await, Err(AuthorityError::Violators { .. })));
+        let second = given.plan(&notes(short_note())).await;
+        insist(&given, &second).await.unwrap();
+    });
+}
+
 #[test]
 fn what_breaks_the_contract_in_force_is_told_and_is_no_loss() {
     on_both(async |given| {
@@ -234,19 +249,33 @@ fn drafts(schema: Value) -> Contract {
     Contract::from_value(&document).unwrap().contract
 }
 
+/// Writes a draft in a session under a contract that is in force.
 async fn draft(given: &Given, contract: &Contract, who: Principal, key: &str, draft: Value) {
-    let engine = Arc::clone(&given.below) as Arc<dyn Engine>;
-    let state = State::open(engine, Arc::clone(&given.clock) as Arc<dyn Clock>).await.unwrap();
-    let session = state.session(who, &state.contract(contract).unwrap());
+    let state = State::open(&given.engine).await.unwrap();
+    let session = state.session(who, &state.contract(contract).await.unwrap());
     let put = session.store("drafts").unwrap().put(Some(key), draft, PutOptions::default()).await.unwrap();
     assert!(matches!(put, PutOutcome::Applied(_)), "{put:?}");
+}
+
+/// Brings a draft into a store that has no contract yet, as a copy from another store.
+async fn bring(given: &Given, contract: &Contract, who: Principal, key: &str, value: Value) {
+    let elsewhere = given.anew();
+    elsewhere.accept(contract).await;
+    draft(&elsewhere, contract, who, key, value).await;
+    let bucket = name(STATE_BUCKET);
+    let config = elsewhere.below.bucket(&bucket).await.unwrap().config;
+    given.below.create_bucket(&bucket, config).await.unwrap();
+    for entry in elsewhere.below.scan(&bucket, ScanQuery::default()).await.unwrap().entries {
+        let put = Operation::put(entry.key, entry.value).with_headers(entry.headers);
+        given.below.commit(&bucket, Batch::from(put)).await.unwrap();
+    }
 }
 
 #[test]
 fn state_of_before_the_first_plan_is_judged() {
     on_both(async |given| {
         let loose = drafts(json!({"type": "object"}));
-        draft(&given, &loose, Principal::device("phone.7").unwrap(), "first", json!({})).await;
+        bring(&given, &loose, Principal::device("phone.7").unwrap(), "first", json!({})).await;
         let strict = drafts(json!({"type": "object", "required": ["title"]}));
         let plan = given.plan(&strict).await;
         assert_eq!(plan.verdict(), Verdict::Dangerous, "{:#?}", plan.findings);

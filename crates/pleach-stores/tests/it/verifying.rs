@@ -54,7 +54,7 @@ pub(crate) async fn every_value_that_breaks_the_contract_is_found(given: Given) 
     );
     assert!(bad.why.contains("/text"), "{}", bad.why);
     let native = found.iter().find(|breach| breach.key == "native").unwrap();
-    assert_eq!(native.why, "it carries no version");
+    assert!(native.why.contains("it carries no version"), "{}", native.why);
 }
 
 pub(crate) async fn an_acknowledged_apply_leaves_what_verify_finds(given: Given) {
@@ -125,7 +125,7 @@ pub(crate) async fn state_that_breaks_the_contract_is_found(given: Given) {
     let state = State::open(&given.engine).await.unwrap();
     let ann: Principal = "user:ann".parse().unwrap();
     let session = state.session(ann, &state.contract(&contract).await.unwrap());
-    session.value::<String>("theme").unwrap().put(&"dark".to_owned()).await.unwrap();
+    let _ = session.value::<String>("theme").unwrap().put(&"dark".to_owned()).await.unwrap();
     assert_eq!(verified(&given.contracts).await, []);
     given.insist(&document(json!({"enum": ["light"]}))).await;
     let found = verified(&given.contracts).await;

@@ -137,7 +137,7 @@ impl Plan {
             losses.push(Loss { what: "remaining_ttl", message });
         }
         let entries = match source.capabilities().snapshot_scans {
-            true => Some(source.for_copies().engine().count(from, pleach_engine::Selection::all()).await?),
+            true => Some(source.engine().count(from, pleach_engine::Selection::all()).await?),
             false => None,
         };
         let notes = weaker(source.capabilities(), target.capabilities());
@@ -153,7 +153,7 @@ impl Plan {
             keeps_expiry,
         };
         if plan.begun == Begun::No {
-            plan.survey(&source.for_copies(), target.capabilities()).await?;
+            plan.survey(source, target.capabilities()).await?;
         }
         Ok(plan)
     }

@@ -3,6 +3,9 @@ use std::collections::BTreeMap;
 use pleach_engine::{
     Batch, BucketName, CommitError, Expectation, Key, Operation, Revision, ScanQuery, Selection,
 };
+use pleach_stores::Keeper;
+
+use pleach_stores::Keeper;
 
 use crate::projection::{POSITION_PREFIX, Position, projection_of};
 use crate::{Error, Store};
@@ -31,7 +34,7 @@ pub async fn move_projections(
     target: &Store,
     buckets: &BTreeMap<BucketName, BucketName>,
 ) -> Result<Vec<MovedProjection>, Error> {
-    let (source, target) = (source.for_copies(), target.for_copies());
+    let (source, target) = (source.for_copies(), target.for_copies().keeping(Keeper::Projections));
     let mut moved = Vec::new();
     for (from, to) in buckets {
         for (key, position) in positions(&source, from).await? {

@@ -4,6 +4,8 @@ use pleach::contract::{Contract, ContractId, Notation};
 use pleach::migrate::{
     Advance, ContractMove, MigrateError, MigrateOptions, Migration, Plan, VerifiedContracts, move_projections,
 };
+#[cfg(feature = "nats")]
+use pleach::nats::{NatsOptions, Scans};
 use pleach::stores::{
     ApplyOptions, AuthorityError, Extent, OwnerState, PlanOptions, SYSTEM_BUCKET, TransferError,
 };
@@ -203,6 +205,21 @@ fn contracts_move_to_servers_and_back() {
         move_all(&servers, &back).await.unwrap();
         check_moved(&source, &back).await;
         check_moved(&source, &servers).await;
+    });
+}
+
+#[cfg(feature = "nats")]
+#[test]
+fn contracts_move_to_three_servers() {
+    run(async {
+        let cluster = pleach_nats_testing::Cluster::start();
+        let replicas = std::num::NonZeroU8::new(3).unwrap();
+        let servers = NatsOptions { replicas, servers: cluster.urls(), ..NatsOptions::default() };
+        let target = Store::connect_nats(NatsOptions { scans: Scans::Direct, ..servers }).await.unwrap();
+        let source = Store::in_memory();
+        fill(&source).await;
+        move_all(&source, &target).await.unwrap();
+        check_moved(&source, &target).await;
     });
 }
 
