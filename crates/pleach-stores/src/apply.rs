@@ -8,7 +8,7 @@ use crate::contracts::{Applied, Contracts, applied};
 use crate::error::AuthorityError;
 use crate::plan::{PLAN_FORMAT, PLAN_FORMAT_BEFORE, Plan, PlanRecord, PlanStatus};
 use crate::record::{Authority, Claim, Decision, Materialised, Owner};
-use crate::system::{Kept, contract_of, unchanged};
+use crate::system::{Kept, unchanged};
 
 /// How long the guards of an apply hold unless it is accepted: if it dies before, writers are free again after this.
 const CLAIM_LIFETIME: Duration = Duration::from_secs(60 * 60);
@@ -120,7 +120,7 @@ impl Contracts {
             return Err(AuthorityError::OtherStore { planned: plan.store.clone(), store });
         }
         let edited = || AuthorityError::EditedPlan { plan: plan.id.clone() };
-        let contract = contract_of(&plan.contract, &plan.target).map_err(|_| edited())?;
+        let contract = self.shared.system.known().read(&plan.contract, &plan.target).map_err(|_| edited())?;
         let is_known = [PLAN_FORMAT, PLAN_FORMAT_BEFORE].contains(&plan.format.as_str());
         let is_whole = is_known && plan.content_id() == plan.id;
         if is_whole && contract.id.as_str() == plan.lineage { Ok(contract) } else { Err(edited()) }

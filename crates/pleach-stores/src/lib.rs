@@ -32,6 +32,7 @@ mod guarded;
 mod guards;
 mod judge;
 mod keeper;
+mod known_contracts;
 mod kv;
 mod look_again;
 mod naming;

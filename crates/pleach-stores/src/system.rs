@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::AuthorityError;
 use crate::fence::{Fence, Scope};
+use crate::known_contracts::KnownContracts;
 use crate::naming::{lineage_token, system_bucket, system_key};
 use crate::plan::{Plan, PlanRecord};
 use crate::record::{Authority, Damage, Decision, GlassAct, Owner, StoreRecord};
@@ -30,6 +31,7 @@ pub(crate) const STATE_OWNER_PREFIX: &str = "state.";
 pub(crate) struct System {
     engine: Arc<dyn Engine>,
     bucket: BucketName,
+    known: KnownContracts,
 }
 
 /// A record with the revision at which it was read.
@@ -60,11 +62,16 @@ pub(crate) fn unchanged<T>(kept: Option<&Kept<T>>) -> Expectation {
 
 impl System {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, bucket: system_bucket() }
+        Self { engine, bucket: system_bucket(), known: KnownContracts::default() }
     }
 
     pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
+    }
+
+    /// The contracts that were read from its records.
+    pub(crate) fn known(&self) -> &KnownContracts {
+        &self.known
     }
 
     pub(crate) fn bucket(&self) -> &BucketName {
@@ -164,7 +171,7 @@ impl System {
         let Some(Kept { value, revision }) = self.read::<serde_json::Value>(&key).await? else {
             return Err(missing(key).into());
         };
-        match contract_of(&value, digest) {
+        match self.known.read(&value, digest) {
             Ok(value) => Ok(Kept { value, revision }),
             Err(what) => Err(Damage { key, revision, what }.into()),
         }
@@ -188,7 +195,7 @@ impl System {
         let Some(Kept { value: PlanRecord { plan, .. }, revision }) = self.plan(lineage, plan).await? else {
             return Err(missing(key).into());
         };
-        match contract_of(&plan.contract, &plan.target) {
+        match self.known.read(&plan.contract, &plan.target) {
             Ok(value) => Ok(Kept { value, revision }),
             Err(what) => Err(Damage { key, revision, what }.into()),
         }

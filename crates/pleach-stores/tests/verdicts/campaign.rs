@@ -1,7 +1,7 @@
 //! Many cases, one after the other, and what is told of those that fail.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::failure::Failure;
 use crate::judge::Judge;
@@ -10,7 +10,8 @@ use crate::shrink::shrunk;
 use crate::story::Story;
 use crate::tally::Tally;
 
-/// How many cases are tried if nobody says how many.
+/// How many cases are tried if nobody says how many. A case is a contract that is planned over what is stored; the story of a
+/// seed has some of them, one after the other.
 const CASES: u64 = 10_000;
 
 /// How many failures are told before a campaign stops.
@@ -22,11 +23,11 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text}")))
 }
 
-/// Plays the case of a seed.
+/// Plays the story of a seed.
 fn run(seed: u64, tally: &mut Tally) -> Result<(), (Story, Failure)> {
     let judge = Judge::default();
     let story = Story::of(seed, &judge);
-    tally.cases += 1;
+    tally.stories += 1;
     play(&story, &judge, How::default(), tally).map_err(|failure| (story, failure))
 }
 
@@ -48,24 +49,21 @@ fn no_plan_called_safe_makes_anything_stored_unreadable() {
     let from = setting("PLEACH_VERDICTS_FROM").unwrap_or(0);
     let failures_max =
         setting("PLEACH_VERDICTS_FAILURES").map_or(FAILURES_MAX, |max| usize::try_from(max).unwrap());
-    let next = AtomicU64::new(from);
+    let (next, played) = (AtomicU64::new(from), AtomicU64::new(0));
     let sum = Mutex::new(Tally::default());
     let failures = Mutex::new(Vec::new());
     let work = || {
         let mut tally = Tally::default();
-        loop {
+        while played.load(Ordering::Relaxed) < cases && failures.lock().unwrap().len() < failures_max {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= from + cases
-                || failures.lock().unwrap_or_else(PoisonError::into_inner).len() >= failures_max
-            {
-                break;
-            }
+            let before = tally.plans;
             if let Err(failed) = run(seed, &mut tally) {
                 let text = told(seed, failed);
-                failures.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+                failures.lock().unwrap().push(text);
             }
+            played.fetch_add(tally.plans - before, Ordering::Relaxed);
         }
-        sum.lock().unwrap_or_else(PoisonError::into_inner).add(&tally);
+        sum.lock().unwrap().add(&tally);
     };
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {

@@ -233,7 +233,10 @@ impl<'s> Play<'s> {
         let records = self.records().await;
         let losses = self.foreseen(&records, target);
         let is_safe = plan.verdict() == Verdict::Safe;
-        self.tally.planned(&plan, &losses);
+        // A first contract over nothing is no case.
+        if self.in_force.is_some() || !self.entries.is_empty() {
+            self.tally.planned(&plan, &losses);
+        }
         if !is_safe && !insists && !self.how.believes_everything {
             return Ok(());
         }

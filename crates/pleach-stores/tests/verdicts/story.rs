@@ -51,7 +51,7 @@ impl Story {
             last = evolved(&last, random);
             story.documents.push(last.clone());
         }
-        let contracts = *random.pick(&[2, 2, 3, 3, 4]);
+        let contracts = *random.pick(&[2, 3, 3, 4, 5]);
         for number in 0..contracts {
             if number > 0 {
                 let from = if random.percent(15) { random.pick(&story.documents).clone() } else { last };

@@ -27,7 +27,9 @@ const DECLARED: [&str; 12] = [
 /// Counts over many cases.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) cases: u64,
+    /// Stores that were played with, each from a seed of its own.
+    pub(crate) stories: u64,
+    /// Contracts that were planned over stored data or another contract.
     pub(crate) plans: u64,
     pub(crate) safe: u64,
     pub(crate) dangerous: u64,
@@ -43,6 +45,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Counts a plan, and what the judge says that it would lose.
     pub(crate) fn planned(&mut self, plan: &Plan, losses: &[String]) {
         self.plans += 1;
         if plan.verdict() == Verdict::Safe {
@@ -70,7 +73,7 @@ impl Tally {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.cases += other.cases;
+        self.stories += other.stories;
         self.plans += other.plans;
         self.safe += other.safe;
         self.dangerous += other.dangerous;
