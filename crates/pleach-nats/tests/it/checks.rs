@@ -4,7 +4,8 @@ use pleach_engine::{At, Batch, Check, Engine, Expectation, Operation};
 use pleach_nats::{NatsEngine, NatsOptions};
 use pleach_nats_testing::Link;
 
-use crate::outcomes::{SOON, carts, impatient, key, observer};
+use crate::outcomes::{carts, impatient, key, observer};
+use crate::servers::SOON;
 use crate::servers;
 
 /// With checks that travel with operations, and with such as need messages of their own.
