@@ -8,7 +8,7 @@ use crate::guarded::Guarded;
 use crate::guards::{Fencing, Guards};
 use crate::naming::is_reserved;
 use crate::state::STATE_BUCKET;
-use crate::state_guard::lineages;
+use crate::state_rule::lineages;
 
 /// How often a commit is judged again because the contracts changed meanwhile.
 const ATTEMPTS_MAX: usize = 64;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use pleach_contract::Digest;
 use pleach_engine::{
     Batch, BucketConfig, BucketInfo, BucketName, Capabilities, Clock, CommitError, Committed, Engine,
-    EngineError, Key, Timestamp, hand_on,
+    EngineError, Key, hand_on,
 };
 
 use crate::contracts::Contracts;
@@ -19,7 +19,6 @@ use crate::guards::{Guards, Shared};
 use crate::keeper::Keeper;
 use crate::naming::{holds_state, is_reserved};
 use crate::state::STATE_BUCKET;
-use crate::state_guard::place_of;
 
 /// What to do instead of writing to the system bucket.
 const SYSTEM_INSTEAD: &str = "leave it to the commands of `pleach contract`, which write it";
@@ -213,8 +212,8 @@ impl Guarded {
         let now = self.shared.clock.now();
         match self.permit(guards, bucket, Deed::Write, &keys).await? {
             None if matches!(self.way, Way::State) && bucket.as_str() == STATE_BUCKET => {
-                guards.state.check(bucket, &batch, checked)?;
-                check_state(guards, batch, now)
+                guards.state.check(bucket, &batch, now, checked)?;
+                Ok(batch)
             }
             None => Ok(batch),
             Some(Permit::Guarded(guard)) => guard.check(batch, now, checked),
@@ -271,17 +270,6 @@ impl Guarded {
 
 /// Whether entries may be shown, where that has to be asked or recorded first.
 type Permission<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + 'a>>;
-
-/// Refuses what breaks the contracts of the lineages whose users and devices it is for.
-fn check_state(guards: &Guards, batch: Batch, now: Timestamp) -> Result<Batch, EngineError> {
-    for operation in batch.operations() {
-        let lineage = place_of(&operation.key).map(|(lineage, _)| lineage);
-        if let Some(guard) = lineage.and_then(|lineage| guards.by_lineage.get(lineage)) {
-            guard.check(operation, now)?;
-        }
-    }
-    Ok(batch)
-}
 
 /// What stands before a bucket that is owned.
 enum Permit {

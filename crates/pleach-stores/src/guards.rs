@@ -15,11 +15,9 @@ use crate::compiled::CompiledResource;
 use crate::error::AuthorityError;
 use crate::fence::{Fence, Lanes, Scope};
 use crate::guard::{Guard, Rule, Upcoming};
-use crate::naming::lineage_token;
 use crate::record::{Claim, Owner, OwnerState};
-use crate::state_guard::StateGuard;
 use crate::state_rule::StateRules;
-use crate::system::{OWNER_PREFIX, STATE_OWNER_PREFIX, System, parsed};
+use crate::system::{OWNER_PREFIX, System, parsed};
 
 /// On engines that others write to as well, what is known about guards is looked up again before a write when it is
 /// older than this. What keeps writers of an older contract out is not this age but the fence of the bucket.
@@ -58,8 +56,6 @@ pub(crate) struct Guards {
     pub(crate) by_bucket: HashMap<BucketName, Arc<Guard>>,
     /// What the sessions of users and devices may write.
     pub(crate) state: StateRules,
-    /// Those of what lineages keep for users and devices, by the lineage as it stands in keys.
-    pub(crate) by_lineage: HashMap<String, Arc<StateGuard>>,
     /// The newest record of the system bucket that is in them.
     revision: Option<Revision>,
     /// The fences of buckets, each read before it was seen that these guards are current.
@@ -82,9 +78,10 @@ pub(crate) enum Fencing {
 
 /// Guards of records that are about to be written.
 #[derive(Default)]
-struct Ahead {
+struct Ahead<'a> {
     buckets: Vec<(BucketName, Guard)>,
-    state: Option<(String, StateGuard)>,
+    /// The record of what a lineage keeps for users and devices, with a claim of this contract.
+    state: Option<(&'a Owner, &'a Contract)>,
 }
 
 impl Guards {
@@ -210,14 +207,11 @@ impl Shared {
             let rule = self.rule_of(owner, Some(contract)).await?;
             ahead.buckets.push((bucket.clone(), Guard::new(bucket.clone(), owner.lineage.clone(), rule)));
         }
-        if let Some(owner) = state {
-            let guard = self.state_guard_ahead(owner, contract).await?;
-            ahead.state = Some((lineage_token(&owner.lineage), guard));
-        }
+        ahead.state = state.map(|owner| (owner, contract));
         Ok(self.replace(ahead).await?)
     }
 
-    async fn replace(&self, ahead: Ahead) -> Result<(), EngineError> {
+    async fn replace(&self, ahead: Ahead<'_>) -> Result<(), EngineError> {
         let mut retired = self.retired.lock().await;
         // Whoever writes meanwhile waits for `retired` and then takes the new ones.
         self.exchange(None, &mut retired);
@@ -240,11 +234,10 @@ impl Shared {
         retired.retain_mut(|unused| unused.try_recv() == Err(TryRecvError::Empty));
     }
 
-    async fn load(&self, ahead: Ahead, retired: &mut Vec<Unused>) -> Result<Arc<Guards>, EngineError> {
+    async fn load(&self, ahead: Ahead<'_>, retired: &mut Vec<Unused>) -> Result<Arc<Guards>, EngineError> {
         let revision = self.system.revision().await?;
-        let (mut by_bucket, mut by_lineage, mut rules) = (HashMap::new(), HashMap::new(), StateRules::default());
+        let mut by_bucket = HashMap::new();
         if revision.is_some() {
-            rules = self.state_rules().await?;
             for entry in self.system.entries(OWNER_PREFIX).await? {
                 let name = entry.key.as_str().strip_prefix(OWNER_PREFIX).unwrap_or_default();
                 if let Ok(bucket) = BucketName::parse(name) {
@@ -253,20 +246,13 @@ impl Shared {
                 }
             }
         }
-        if revision.is_some() {
-            for entry in self.system.entries(STATE_OWNER_PREFIX).await? {
-                let lineage = entry.key.as_str().strip_prefix(STATE_OWNER_PREFIX).unwrap_or_default();
-                let guard = self.state_guard_of(&entry).await?;
-                by_lineage.insert(lineage.to_owned(), Arc::new(guard));
-            }
-        }
         let Ahead { buckets, state } = ahead;
+        let state = self.state_rules(state).await?;
         by_bucket.extend(buckets.into_iter().map(|(bucket, guard)| (bucket, Arc::new(guard))));
-        by_lineage.extend(state.map(|(lineage, guard)| (lineage, Arc::new(guard))));
         let (used, unused) = oneshot::channel();
         let seen = AtomicU64::new(self.milliseconds());
         let fences = RwLock::default();
-        let guards = Arc::new(Guards { by_bucket, by_lineage, state: rules, revision, fences, seen, _used: used });
+        let guards = Arc::new(Guards { by_bucket, state, revision, fences, seen, _used: used });
         let slot = Slot { guards: Arc::clone(&guards), unused };
         self.exchange(Some(slot), retired);
         Ok(guards)
@@ -389,6 +375,6 @@ fn damaged(error: AuthorityError, key: Key, revision: Revision) -> Result<Rule, 
     }
 }
 
-fn uncompiled(alias: &str, problems: Problems) -> AuthorityError {
+pub(crate) fn uncompiled(alias: &str, problems: Problems) -> AuthorityError {
     AuthorityError::Schemas { alias: alias.to_owned(), problems }
 }

@@ -45,7 +45,7 @@ mod record;
 mod service;
 mod shortfalls;
 pub mod state;
-mod state_guard;
+mod state_claims;
 mod state_rule;
 mod stored_state;
 mod survey;

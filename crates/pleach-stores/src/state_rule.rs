@@ -1,16 +1,18 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pleach_contract::{Contract, Digest, Problems, StoreKind};
-use pleach_engine::{Action, Batch, BucketName, EngineError, Key, Operation, Revision};
+use pleach_engine::{
+    Action, Batch, BucketName, EngineError, Entry, ErrorKind, Key, Operation, Revision, Timestamp,
+};
 
 use crate::compiled::CompiledResource;
 use crate::contracts::Contracts;
 use crate::envelope::Envelope;
 use crate::error::AuthorityError;
-use crate::guards::Shared;
-use crate::naming::system_bucket;
-use crate::record::{Authority, Materialised};
-use crate::system::parsed;
+use crate::guards::{Shared, uncompiled};
+use crate::naming::{lineage_token, system_bucket};
+use crate::record::{Authority, Materialised, Owner};
+use crate::system::{STATE_OWNER_PREFIX, parsed};
 
 /// What sessions may write: the rule of every lineage, by its token in keys.
 ///
@@ -25,25 +27,35 @@ pub(crate) struct StateRules {
 #[derive(Debug)]
 enum StateRule {
     /// What keeps each of these contracts: the one in force, and while a plan is carried out the accepted one, too.
-    Checked { lineage: String, contracts: Vec<CompiledState> },
+    /// Plans that are about to be accepted claim the stores, and writes keep those contracts as well.
+    Checked { lineage: String, contracts: Vec<CompiledState>, claims: Vec<StateClaim> },
     /// Nothing: a record that the rule depends on is damaged.
     Damaged { key: Key, revision: Revision, what: String },
 }
 
 /// The state stores of one contract, ready to check entries.
 #[derive(Debug)]
-struct CompiledState {
+pub(crate) struct CompiledState {
     digest: Digest,
     stores: BTreeMap<String, (StoreKind, CompiledResource)>,
 }
 
+/// A contract that is about to be accepted.
+#[derive(Debug)]
+pub(crate) struct StateClaim {
+    pub(crate) contract: CompiledState,
+    /// Until when it holds.
+    pub(crate) until: Timestamp,
+}
+
 impl StateRules {
-    /// Refuses a batch for the state bucket that breaks a contract in force. What was `checked` by the contract of some
-    /// digest is not checked by it again. Deletes are free.
+    /// Refuses a batch for the state bucket that breaks a contract in force, accepted or claimed. What was `checked` by the
+    /// contract of some digest is not checked by it again. Deletes are free.
     pub(crate) fn check(
         &self,
         bucket: &BucketName,
         batch: &Batch,
+        now: Timestamp,
         checked: Option<&Digest>,
     ) -> Result<(), EngineError> {
         for operation in batch.operations() {
@@ -55,23 +67,44 @@ impl StateRules {
                 lineage: lineage.to_owned(),
                 reason,
             };
-            match self.by_lineage.get(place.lineage) {
-                Some(StateRule::Checked { lineage, contracts }) => {
-                    let others = contracts.iter().filter(|contract| checked != Some(&contract.digest));
-                    for contract in others {
+            let unknown = || broken(place.lineage, "this store has accepted no such contract".into());
+            match self.by_lineage.get(place.lineage).ok_or_else(unknown)? {
+                StateRule::Checked { contracts, .. } if contracts.is_empty() => return Err(unknown()),
+                StateRule::Checked { lineage, contracts, claims } => {
+                    let held = claims.iter().filter(|claim| now < claim.until);
+                    let demands = contracts.iter().chain(held.map(|claim| &claim.contract));
+                    for contract in demands.filter(|contract| checked != Some(&contract.digest)) {
                         let verdict = contract.check(&place, operation, value);
                         verdict.map_err(|reason| broken(lineage, reason))?;
                     }
                 }
-                Some(StateRule::Damaged { key, revision, what }) => {
+                StateRule::Damaged { key, revision, what } => {
                     let (key, revision, what) = (key.clone(), *revision, what.clone());
                     return Err(EngineError::DamagedRecord { bucket: system_bucket(), key, revision, what });
                 }
-                None => return Err(broken(place.lineage, "this store has accepted no such contract".into())),
             }
         }
         Ok(())
     }
+
+    /// Puts the claims on the stores of a lineage that its record demands.
+    fn claim(&mut self, owner: &Owner, demanded: Vec<StateClaim>) {
+        let lineage = owner.lineage.clone();
+        let empty = || StateRule::Checked { lineage, contracts: Vec::new(), claims: Vec::new() };
+        let rule = self.by_lineage.entry(lineage_token(&owner.lineage)).or_insert_with(empty);
+        if let StateRule::Checked { claims, .. } = rule {
+            *claims = demanded;
+        }
+    }
+}
+
+/// The lineages that a batch puts entries of, each once. What is deleted breaks no contract.
+pub(crate) fn lineages(batch: &Batch) -> Vec<String> {
+    let puts = batch.operations().iter().filter(|operation| matches!(operation.action, Action::Put { .. }));
+    let mut lineages: Vec<String> = puts.map(|put| Place::of(&put.key).lineage.to_owned()).collect();
+    lineages.sort();
+    lineages.dedup();
+    lineages
 }
 
 impl CompiledState {
@@ -114,46 +147,95 @@ impl<'k> Place<'k> {
 }
 
 impl Shared {
-    /// Reads the rules of all lineages. A damaged record costs its lineage all writes, and no other anything.
-    pub(crate) async fn state_rules(&self) -> Result<StateRules, EngineError> {
-        let mut by_lineage = HashMap::new();
+    /// Reads the rules of all lineages, as if `ahead` were recorded already, with a claim of the contract. A damaged record
+    /// costs its lineage all writes, and no other anything.
+    pub(crate) async fn state_rules(
+        &self,
+        ahead: Option<(&Owner, &Contract)>,
+    ) -> Result<StateRules, EngineError> {
+        let mut rules = StateRules::default();
         for entry in self.system.entries("authority.").await? {
             let token = entry.key.as_str().strip_prefix("authority.").unwrap_or_default().to_owned();
             let rule = match parsed::<Authority>(&entry) {
                 Ok(kept) => self.state_rule(&kept.value).await,
                 Err(damage) => Err(damage.into()),
             };
-            let rule = match rule {
-                Ok(rule) => rule,
-                Err(AuthorityError::Engine(error)) => return Err(error),
-                Err(AuthorityError::Damaged { key, revision, what }) => {
-                    StateRule::Damaged { key, revision, what }
-                }
-                Err(other) => {
-                    let (key, revision) = (entry.key.clone(), entry.revision);
-                    StateRule::Damaged { key, revision, what: other.to_string() }
-                }
-            };
-            by_lineage.insert(token, rule);
+            rules.by_lineage.insert(token, rule.or_else(|error| damaged(error, &entry))?);
         }
-        Ok(StateRules { by_lineage })
+        for entry in self.system.entries(STATE_OWNER_PREFIX).await? {
+            let token = entry.key.as_str().strip_prefix(STATE_OWNER_PREFIX).unwrap_or_default().to_owned();
+            let claimed = match parsed::<Owner>(&entry) {
+                Ok(kept) => self.state_claims(&kept.value, None).await.map(|claims| (kept.value, claims)),
+                Err(damage) => Err(damage.into()),
+            };
+            match claimed {
+                Ok((owner, claims)) => rules.claim(&owner, claims),
+                Err(error) => drop(rules.by_lineage.insert(token, damaged(error, &entry)?)),
+            }
+        }
+        if let Some((owner, contract)) = ahead {
+            let bug = |error: AuthorityError| EngineError::Bug { what: error.to_string() };
+            rules.claim(owner, self.state_claims(owner, Some(contract)).await.map_err(bug)?);
+        }
+        Ok(rules)
     }
 
     async fn state_rule(&self, authority: &Authority) -> Result<StateRule, AuthorityError> {
         let lineage = &authority.lineage;
         let mut digests = vec![authority.digest.clone()];
         if authority.status != Materialised::Current {
-            // The accepted contract is not in force yet, and programs of the one before it go on.
+            // The accepted contract is not in force yet, and programs of the one in force go on.
             let decisions = self.system.decisions(lineage).await?;
             let before = decisions.iter().rev().find(|decision| decision.version < authority.version);
-            digests.extend(before.map(|decision| decision.digest.clone()));
+            let before = before.map(|decision| decision.digest.clone());
+            digests.extend(authority.in_force().map(str::to_owned).or(before));
         }
         let mut contracts = Vec::with_capacity(digests.len());
         for digest in digests {
             let compile = |contract: &Contract| CompiledState::of(contract, self);
             contracts.push(self.system.compiled(lineage, &digest, compile).await?);
         }
-        Ok(StateRule::Checked { lineage: lineage.clone(), contracts })
+        Ok(StateRule::Checked { lineage: lineage.clone(), contracts, claims: Vec::new() })
+    }
+
+    /// What the claims of a record demand that are not accepted yet, as if the newest were of the contract `claimed`, if
+    /// there is one. What was accepted is in the rule by its authority.
+    async fn state_claims(
+        &self,
+        owner: &Owner,
+        claimed: Option<&Contract>,
+    ) -> Result<Vec<StateClaim>, AuthorityError> {
+        let mut claims = Vec::new();
+        for claim in owner.claims(self.clock.now()) {
+            let Some(until) = claim.until else { continue };
+            let is_newest = owner.claim.as_ref().is_some_and(|newest| newest.plan == claim.plan);
+            let compile = |contract: &Contract| {
+                CompiledState::of(contract, self).map_err(|problems| uncompiled("state", problems))
+            };
+            let contract = match claimed.filter(|_| is_newest) {
+                Some(contract) => compile(contract)?,
+                None => match self.system.planned(&owner.lineage, &claim.plan).await {
+                    Ok(kept) => compile(&kept.value)?,
+                    // The plan is gone, and was never accepted: it demands nothing.
+                    Err(AuthorityError::Damaged { revision: Revision::ZERO, .. }) => continue,
+                    Err(error) => return Err(error),
+                },
+            };
+            claims.push(StateClaim { contract, until });
+        }
+        Ok(claims)
+    }
+}
+
+/// The rule of a lineage with a record that cannot be read; what the engine could not do stays an error.
+fn damaged(error: AuthorityError, entry: &Entry) -> Result<StateRule, EngineError> {
+    match error {
+        AuthorityError::Engine(error) if error.kind() != ErrorKind::Bug => Err(error),
+        AuthorityError::Damaged { key, revision, what } => Ok(StateRule::Damaged { key, revision, what }),
+        other => {
+            let (key, revision) = (entry.key.clone(), entry.revision);
+            Ok(StateRule::Damaged { key, revision, what: other.to_string() })
+        }
     }
 }
 
@@ -186,7 +268,6 @@ impl Contracts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::naming::lineage_token;
 
     /// Records and keys name a lineage alike, so that a rule is found by the key of an entry.
     #[test]
