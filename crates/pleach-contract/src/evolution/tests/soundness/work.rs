@@ -85,8 +85,8 @@ impl Evaluator<'_> {
         for (index, inner) in list.iter().enumerate() {
             self.operations += 1;
             let placed = ["prefixItems", "items"].into_iter().find_map(|word| schema.get(word)?.get(index));
-            let rest = ["items", "additionalItems"].into_iter().filter_map(|word| schema.get(word));
-            let rest = rest.filter(|schema| !schema.is_array()).last();
+            let mut rest = ["items", "additionalItems"].into_iter().filter_map(|word| schema.get(word));
+            let rest = rest.rfind(|schema| !schema.is_array());
             placed.or(rest).into_iter().for_each(|schema| self.visit(schema, inner));
             for word in ["contains", "unevaluatedItems"] {
                 schema.get(word).into_iter().for_each(|schema| self.visit(schema, inner));
