@@ -27,7 +27,7 @@ pub(crate) const OWNER_PREFIX: &str = "bucket.";
 pub(crate) const STATE_OWNER_PREFIX: &str = "state.";
 
 /// The system bucket: the only place that knows its keys. Nothing here is guarded.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct System {
     engine: Arc<dyn Engine>,
     bucket: BucketName,

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
 use pleach::{
-    Batch, Bucket, BucketConfig, Change, Derived, Engine, Error, ErrorKind, Key, MemoryEngine, Operation,
-    Projection, ProjectionError, Reduced, Reducer, Selection, Store,
+    Batch, Bucket, BucketConfig, Change, Derived, Engine, Error, ErrorKind, Key, Operation, Projection,
+    ProjectionError, Reduced, Reducer, Selection, Store,
 };
+use pleach_engine::MemoryEngine;
 
 use crate::Given;
 use crate::frail::Frail;
