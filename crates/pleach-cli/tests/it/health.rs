@@ -65,6 +65,8 @@ fn a_store_that_a_program_has_open_is_shown_from_outside() {
 #[test]
 fn a_store_that_nobody_has_used_for_long_tells_how_large_it_is() {
     let given = given("put k 1");
+    // A command that took more than a second has left figures.
+    let _ = fs::remove_file(given.path().join(".pleach/status.json"));
     let text = given.ok(&["status"]);
     assert!(text.contains("is not open, and nobody has left figures of its use.\n"), "{text}");
     assert!(text.contains("1 segment, garbage .......... 0 %"), "{text}");
