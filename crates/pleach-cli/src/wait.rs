@@ -55,6 +55,17 @@ pub(crate) enum Waited<T> {
     Interrupted,
 }
 
+/// How long a stream may need for the next item that it is known to have, on a machine that is busy.
+pub(crate) const KNOWN_MAX: Duration = Duration::from_secs(60);
+
+/// The same where an item is likely, but not certain.
+pub(crate) const LIKELY_MAX: Duration = Duration::from_secs(2);
+
+/// How long to wait for an item: `--idle` counts when nothing is known to be on its way.
+pub(crate) fn patience(idle: Option<Duration>, on_its_way: Option<Duration>) -> Option<Duration> {
+    idle.map(|idle| on_its_way.map_or(idle, |most| idle.max(most)))
+}
+
 /// Waits for the next item of a stream: at most `idle`, if given, and only until interrupted.
 pub(crate) fn next<S: Stream + Unpin>(
     stream: &mut S,

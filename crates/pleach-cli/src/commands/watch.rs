@@ -126,10 +126,18 @@ impl WatchArgs {
     async fn watch(&self, app: &mut App, bucket: Bucket, interrupt: &Interrupt) -> anyhow::Result<()> {
         let start = self.from.unwrap_or(From::Now).watch(&bucket).await?;
         let filters = self.filters.clone();
+        let newest = bucket.info().await?.last_revision;
+        // What was there before comes first, however long a busy machine takes for it.
+        let mut on_its_way = match &start {
+            WatchStart::Latest | WatchStart::History => Some(wait::KNOWN_MAX),
+            WatchStart::Revision(from) if filters.is_empty() && *from <= newest => Some(wait::LIKELY_MAX),
+            _ => None,
+        };
         let mut watch = bucket.watch_with(WatchOptions { filters, start }).await?;
         let mut left = self.count.map(NonZeroU64::get);
         while left != Some(0) {
-            let event = match wait::next(&mut watch, self.idle, interrupt) {
+            let patience = wait::patience(self.idle, on_its_way);
+            let event = match wait::next(&mut watch, patience, interrupt) {
                 Waited::Item(event) => event?,
                 Waited::Ended | Waited::Idle | Waited::Interrupted => break,
             };
@@ -137,8 +145,14 @@ impl WatchArgs {
                 WatchEvent::Change(change) => {
                     print_change(&mut app.output, &self.bucket, &change)?;
                     left = left.map(|left| left - 1);
+                    // The end of initial values is told by a mark, and the end of older changes by their revision.
+                    on_its_way =
+                        on_its_way.filter(|most| *most == wait::KNOWN_MAX || change.entry.revision < newest);
                 }
-                WatchEvent::InitialDone { revision } => print_mark(&mut app.output, &self.bucket, revision)?,
+                WatchEvent::InitialDone { revision } => {
+                    print_mark(&mut app.output, &self.bucket, revision)?;
+                    on_its_way = None;
+                }
             }
             // Whoever reads this waits for every line.
             app.output.flush()?;
@@ -155,10 +169,16 @@ impl WatchArgs {
     ) -> anyhow::Result<()> {
         let start = self.from.unwrap_or(From::Oldest).consumer()?;
         let filters = self.filters.clone();
-        let mut consumer = bucket.consume_with(consumer, ConsumeOptions { start, filters }).await?;
+        let newest = bucket.info().await?.last_revision;
+        let is_filtered = !filters.is_empty();
+        let name = consumer;
+        let mut consumer = bucket.consume_with(name, ConsumeOptions { start, filters }).await?;
+        let is_behind = !is_filtered && bucket.consumer(name).await?.lag > 0;
+        let mut on_its_way = is_behind.then_some(wait::LIKELY_MAX);
         let mut left = self.count.map(NonZeroU64::get);
         while left != Some(0) {
-            let change = match wait::next(&mut consumer, self.idle, interrupt) {
+            let patience = wait::patience(self.idle, on_its_way);
+            let change = match wait::next(&mut consumer, patience, interrupt) {
                 Waited::Item(change) => change?,
                 Waited::Ended | Waited::Idle | Waited::Interrupted => break,
             };
@@ -166,6 +186,7 @@ impl WatchArgs {
             // What its reader has not got is not done with.
             app.output.flush()?;
             consumer.ack(&change).await?;
+            on_its_way = on_its_way.filter(|_| change.entry.revision < newest);
             left = left.map(|left| left - 1);
         }
         Ok(())

@@ -80,11 +80,15 @@ impl WatchArgs {
             }
         };
         let mut left = self.count.map(NonZeroU64::get);
+        // The entries that were there before come first, however long a busy machine takes for them.
+        let mut on_its_way = matches!(self.from.0, WatchFrom::Latest).then_some(wait::KNOWN_MAX);
         while left != Some(0) {
-            let event = match wait::next(&mut events, self.idle, &interrupt) {
+            let patience = wait::patience(self.idle, on_its_way);
+            let event = match wait::next(&mut events, patience, &interrupt) {
                 Waited::Item(event) => event?,
                 Waited::Ended | Waited::Idle | Waited::Interrupted => break,
             };
+            on_its_way = on_its_way.filter(|_| !matches!(event, StateEvent::Ready));
             print(app, &event)?;
             app.output.flush()?;
             left = left.map(|left| left - 1);

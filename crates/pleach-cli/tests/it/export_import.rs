@@ -154,7 +154,7 @@ fn a_line_that_the_bucket_refuses_can_be_corrected() {
 #[test]
 fn an_import_needs_an_input_and_a_place_to_remember() {
     let given = given_nothing();
-    given.run(&["kv", "import", "gone"]).fails(2, "cannot read gone");
+    given.run(&["kv", "import", "gone"]).fails(3, "cannot read gone");
     given.ok(&["kv", "bucket", "add", "b"]);
     given.run(&["kv", "import", "--resume"]).fails(2, "--state");
     given.file("dump.import-state", "my diary");

@@ -65,12 +65,19 @@ fn a_store_that_a_program_has_open_is_shown_from_outside() {
 #[test]
 fn a_store_that_nobody_has_used_for_long_tells_how_large_it_is() {
     let given = given("put k 1");
+    // A command that took more than a second has left figures.
+    let forget = || {
+        let _ = fs::remove_file(given.path().join(".pleach/status.json"));
+    };
+    forget();
     let text = given.ok(&["status"]);
     assert!(text.contains("is not open, and nobody has left figures of its use.\n"), "{text}");
     assert!(text.contains("1 segment, garbage .......... 0 %"), "{text}");
+    forget();
     let seen = &given.json(&["status"])[0];
     assert_eq!((&seen["age"], seen["status"]["bucket_count"].as_u64()), (&Value::Null, Some(1)));
 
+    forget();
     let run = given.run(&["status", "--watch", "100ms", "--count", "1"]);
     assert!(run.text().contains("nobody has left figures"), "{run:?}");
 }

@@ -130,7 +130,8 @@ fn a_log_is_cleaned_on_demand() {
     let cleaned = given.json(&["clean"]).remove(0);
     assert_eq!(cleaned["event"], json!("cleaned"));
     let bytes = |field: &str| cleaned[field].as_u64().unwrap();
-    assert!(bytes("bytes_before") > 10_000_000 && bytes("bytes") < 4_000_000, "{cleaned}");
+    // The import may have cleaned some of it already.
+    assert!(bytes("bytes") <= bytes("bytes_before") && bytes("bytes") < 4_000_000, "{cleaned}");
     assert!(given.ok(&["clean"]).contains("the log of "));
     assert!(given.ok(&["verify"]).contains("is sound."));
     assert!(given.ok(&["kv", "get", "b", "k.3"]).starts_with("493-"));

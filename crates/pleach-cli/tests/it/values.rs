@@ -26,7 +26,7 @@ fn a_value_comes_from_a_file() {
     given.file("v", [0, 159, 146, 150]);
     given.ok(&["kv", "put", "b", "k", "--file", "v"]);
     assert_eq!(given.run(&["kv", "get", "b", "k", "--raw"]).stdout, [0, 159, 146, 150]);
-    given.run(&["kv", "put", "b", "k", "--file", "gone"]).fails(2, "cannot read the value from gone");
+    given.run(&["kv", "put", "b", "k", "--file", "gone"]).fails(3, "cannot read the value from gone");
     given.run(&["kv", "put", "b", "k", "x", "--file", "v"]).fails(2, "cannot be used with");
 }
 

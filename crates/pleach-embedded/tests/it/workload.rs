@@ -41,6 +41,9 @@ const PASSING: u64 = 3;
 /// How often a commit that was refused is tried again.
 const TRIES_MAX: u32 = 40;
 
+/// How often it is tried again if the disk was full: the engine looks for room in its own time, which a busy machine stretches.
+const FULL_TRIES_MAX: u32 = 100 * TRIES_MAX;
+
 /// Small segments and no feed to speak of, so that the cleaner has much to do.
 pub(crate) fn busy() -> Settings {
     Settings {
@@ -122,11 +125,11 @@ fn wait_until_clean(directory: &Path) {
 fn write(engine: &EmbeddedEngine, name: &BucketName, writer: u64, commits: u64) {
     let mut count = count_of(engine, name, writer);
     let last = count.saturating_add(commits);
-    let mut tries = 0;
-    while count < last && tries < TRIES_MAX {
+    let (mut tries, mut full_tries) = (0, 0);
+    while count < last && tries < TRIES_MAX && full_tries < FULL_TRIES_MAX {
         match block_on(engine.commit(name, batch(writer, count + 1))) {
             Ok(committed) => {
-                (count, tries) = (count + 1, 0);
+                (count, tries, full_tries) = (count + 1, 0, 0);
                 if commits == u64::MAX {
                     // So that the cleaner keeps up, and the log stays small.
                     std::thread::sleep(Duration::from_millis(3));
@@ -138,7 +141,10 @@ fn write(engine: &EmbeddedEngine, name: &BucketName, writer: u64, commits: u64) 
                 }
             }
             Err(error) => {
-                tries += 1;
+                match error.to_string().contains("no space") {
+                    true => full_tries += 1,
+                    false => tries += 1,
+                }
                 say(&format!("refused {writer} {error}; {}", error.help()));
                 std::thread::sleep(Duration::from_millis(5));
             }
