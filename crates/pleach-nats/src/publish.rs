@@ -220,7 +220,8 @@ impl Shared {
 /// it comes again.
 fn carrier(publication: &Publication<'_>, index: usize, check: &(String, u64)) -> HeaderMap {
     let settings = publication.settings;
-    let mut headers = record::carrier(&settings.config, settings.takes_ttl, index == 0);
+    let marker_ttl = settings.config.marker_ttl.filter(|_| settings.takes_ttl);
+    let mut headers = record::carrier(marker_ttl, index == 0);
     let name = if index == 0 { header::MESSAGE_ID } else { header::NAME };
     headers
         .insert(HeaderName::from_static(name), record::carrier_name(publication.id, publication.time, index));

@@ -66,12 +66,12 @@ pub(crate) fn carrier_name(commit: &str, time: Timestamp, index: usize) -> Strin
 
 /// The headers of a message that only carries a check. To other clients it is the marker of a purged key. The first of a
 /// batch replaces those of earlier batches; the server takes a rollup only there.
-pub(crate) fn carrier(config: &BucketConfig, takes_ttl: bool, is_first: bool) -> HeaderMap {
+pub(crate) fn carrier(marker_ttl: Option<Duration>, is_first: bool) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::OPERATION, "PURGE");
     if is_first {
         headers.insert(header::ROLLUP, "sub");
-        config.marker_ttl.into_iter().filter(|_| takes_ttl).for_each(|ttl| set_ttl(&mut headers, ttl));
+        marker_ttl.into_iter().for_each(|ttl| set_ttl(&mut headers, ttl));
     }
     headers
 }
