@@ -74,7 +74,7 @@ async fn verify(contracts: &Contracts, lineage: &ContractId, output: &mut Output
     let progress = Arc::new(Progress::bytes(None, output));
     let shown = Arc::clone(&progress);
     let on_progress: OnProgress = Arc::new(move |scan| {
-        shown.say(format!("{}: {} records of {} read", scan.alias, scan.entries, scan.alias));
+        shown.say(format!("{} records of {} read", scan.entries, scan.alias));
     });
     let Some(mut verification) = contracts.verify(lineage, Some(on_progress)).await? else {
         return Err(super::unknown_lineage(lineage).into());
