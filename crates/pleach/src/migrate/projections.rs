@@ -5,8 +5,6 @@ use pleach_engine::{
 };
 use pleach_stores::Keeper;
 
-use pleach_stores::Keeper;
-
 use crate::projection::{POSITION_PREFIX, Position, projection_of};
 use crate::{Error, Store};
 
