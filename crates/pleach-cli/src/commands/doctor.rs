@@ -14,9 +14,9 @@ use crate::text::counted;
 /// Says what is wrong with a store in a directory, why, and what to do
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Looks at the figures of `pleach status`, so it also works while a program has the store open. If nobody has, it\n\
-                  tells of the contracts too. Ends with exit code 7 if it finds more than notes. It does not read the data:\n\
-                  `pleach verify` and `pleach contract verify` do.\n\n\
+    after_help = "Looks at the figures of `pleach status`, so it also works while a program has the store open.\n\
+                  If nobody has, it tells of the contracts too. Ends with exit code 7 if it finds more than\n\
+                  notes. It does not read the data: `pleach verify` and `pleach contract verify` do.\n\n\
                   Examples:\n  pleach doctor\n  pleach doctor file:/srv/data\n  pleach --json doctor"
 )]
 pub(crate) struct DoctorArgs {

@@ -23,12 +23,12 @@ const PLAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Brings a planned contract into force, exactly as it was planned
 #[derive(Args, Debug)]
 #[command(
-    after_help = "A plan that was made for another store, was changed since, or whose store has moved on is refused, and nothing is\n\
-                  done. On a terminal the command asks before it does anything, unless --yes is given. Killed in the middle, the\n\
-                  same command goes on; once the contract is in force, it says so and ends with 0. What a removed alias held is\n\
-                  set aside for a week: `pleach contract restore` brings it back. Afterwards the command sweeps the contract's\n\
-                  own buckets whose week is over. Exit codes: 0 if it was done, 1 for an error, 3 if it is dangerous\n\
-                  and was not acknowledged.\n\n\
+    after_help = "A plan that was made for another store, was changed since, or whose store has moved on is refused,\n\
+                  and nothing is done. On a terminal the command asks before it does anything, unless --yes is given.\n\
+                  Killed in the middle, the same command goes on; once the contract is in force, it says so and ends\n\
+                  with 0. What a removed alias held is set aside for a week: `pleach contract restore` brings it\n\
+                  back. Afterwards the command sweeps the contract's own buckets whose week is over. Exit codes: 0 if\n\
+                  it was done, 1 for an error, 3 if it is dangerous and was not acknowledged.\n\n\
                   Examples:\n  pleach contract apply plan.json\n  pleach contract apply 3f6c0a91b2d4\n  \
                   pleach contract apply plan.json --acknowledge 'tickets of 2019 may go, see OPS-311'"
 )]

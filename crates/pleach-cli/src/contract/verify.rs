@@ -20,10 +20,11 @@ const SHOWN_MAX: usize = 5;
 /// Reads everything that is stored under a contract, and lists every value that breaks it
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Values can break the contract in force after an acknowledged apply, a write past the guards, or a write by a native\n\
-                  client. The command reads live values and kept history, of buckets and of state. It shows the first values of\n\
-                  each resource; with --json, every one in a line of its own. What it finds is kept: `pleach contract status`,\n\
-                  `pleach status` and `pleach doctor` tell of it. Exit codes: 0 if every value keeps the contract, 9 if one does not.\n\n\
+    after_help = "Values can break the contract in force after an acknowledged apply, a write past the guards, or a\n\
+                  write by a native client. The command reads live values and kept history, of buckets and of state.\n\
+                  It shows the first values of each resource; with --json, every one in a line of its own. What it\n\
+                  finds is kept: `pleach contract status`, `pleach status` and `pleach doctor` tell of it. Exit\n\
+                  codes: 0 if every value keeps the contract, 9 if one does not.\n\n\
                   Examples:\n  pleach contract verify\n  pleach contract verify acme.cases@v1\n  \
                   pleach --json contract verify acme.cases@v1 > breaches.jsonl"
 )]
@@ -74,7 +75,7 @@ async fn verify(contracts: &Contracts, lineage: &ContractId, output: &mut Output
     let progress = Arc::new(Progress::bytes(None, output));
     let shown = Arc::clone(&progress);
     let on_progress: OnProgress = Arc::new(move |scan| {
-        shown.say(format!("{}: {} records of {} read", scan.alias, scan.entries, scan.alias));
+        shown.say(format!("{} records of {} read", scan.entries, scan.alias));
     });
     let Some(mut verification) = contracts.verify(lineage, Some(on_progress)).await? else {
         return Err(super::unknown_lineage(lineage).into());
