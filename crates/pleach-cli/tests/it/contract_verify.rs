@@ -58,7 +58,7 @@ fn status_and_doctor_tell_what_verify_found_and_of_the_broken_glass() {
     assert!(lines.contains("contract_broken") && !lines.contains("contract_overridden"), "{lines}");
     let status = given.ok(&["contract", "status"]);
     assert!(
-        status.contains("1 of 1 stored value break it; list them with `pleach contract verify"),
+        status.contains("1 of 2 stored values break it; list them with `pleach contract verify"),
         "{status}"
     );
     assert_eq!(given.json(&["contract", "status"])[0]["verified"]["breaches"], 1);
