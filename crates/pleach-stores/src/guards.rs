@@ -242,8 +242,7 @@ impl Shared {
 
     async fn load(&self, ahead: Ahead, retired: &mut Vec<Unused>) -> Result<Arc<Guards>, EngineError> {
         let revision = self.system.revision().await?;
-        let (mut by_bucket, mut by_lineage, mut rules) =
-            (HashMap::new(), HashMap::new(), StateRules::default());
+        let (mut by_bucket, mut by_lineage, mut rules) = (HashMap::new(), HashMap::new(), StateRules::default());
         if revision.is_some() {
             rules = self.state_rules().await?;
             for entry in self.system.entries(OWNER_PREFIX).await? {
@@ -267,8 +266,7 @@ impl Shared {
         let (used, unused) = oneshot::channel();
         let seen = AtomicU64::new(self.milliseconds());
         let fences = RwLock::default();
-        let guards =
-            Arc::new(Guards { by_bucket, by_lineage, state: rules, revision, fences, seen, _used: used });
+        let guards = Arc::new(Guards { by_bucket, by_lineage, state: rules, revision, fences, seen, _used: used });
         let slot = Slot { guards: Arc::clone(&guards), unused };
         self.exchange(Some(slot), retired);
         Ok(guards)
