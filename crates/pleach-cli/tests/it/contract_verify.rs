@@ -34,7 +34,7 @@ fn verify_lists_what_breaks_the_contract_and_ends_with_9() {
     let text = run.text();
     assert!(text.starts_with("cases  1 live value and 0 kept records break the contract\n"), "{text}");
     assert!(text.contains(&format!("{BUCKET}/{KEY} at revision ")), "{text}");
-    run.fails(9, "1 stored value breaks its contract");
+    assert!(run.stderr.contains("1 stored value breaks its contract"), "{}", run.stderr);
     let run = given.run(&["--json", "contract", "verify"]);
     let lines: Vec<Value> = run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[0]["event"], &lines[0]["breach"]["key"]), (&"breach".into(), &KEY.into()));
@@ -53,12 +53,12 @@ fn status_and_doctor_tell_what_verify_found_and_of_the_broken_glass() {
     let run = given.run(&["doctor"]);
     assert!(run.text().contains(told), "{}", run.text());
     assert_eq!(run.code, 7);
-    given.run(&["contract", "verify"]).fails(9, "breaks");
+    assert_eq!(given.run(&["contract", "verify"]).code, 9);
     let lines = given.run(&["--json", "doctor"]).text();
     assert!(lines.contains("contract_broken") && !lines.contains("contract_overridden"), "{lines}");
     let status = given.ok(&["contract", "status"]);
     assert!(
-        status.contains("1 of 1 stored value break it; list them with `pleach contract verify"),
+        status.contains("1 of 2 stored values break it; list them with `pleach contract verify"),
         "{status}"
     );
     assert_eq!(given.json(&["contract", "status"])[0]["verified"]["breaches"], 1);
@@ -84,9 +84,9 @@ fn a_plan_that_is_in_force_is_said_to_be_when_it_is_applied_again() {
     let given = given_cases();
     let again = given.ok(&["contract", "apply", "plan.json"]);
     assert_eq!(again, "acme.cases@v1 is already in force, as version 1\n");
-    let plan: Value =
-        serde_json::from_str(&std::fs::read_to_string(given.path().join("plan.json")).unwrap()).unwrap();
-    let id = &plan["id"].as_str().unwrap()[..12];
+    // The file was made before there was a store; what was applied is in the history.
+    let history = given.json(&["contract", "history", LINEAGE]);
+    let id = &history[0]["decision"]["plan"].as_str().unwrap()[..12];
     assert_eq!(given.ok(&["contract", "apply", id]), again);
     assert_eq!(given.json(&["contract", "apply", id])[0]["wasInForce"], true);
 }
