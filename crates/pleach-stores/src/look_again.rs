@@ -54,8 +54,9 @@ impl Contracts {
         self.look_at_state(plan, contract).await
     }
 
-    /// The same for what users and devices have stored since.
-    async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
+    /// The same for what users and devices have stored since. State has no claims: an apply looks once before the contract is
+    /// accepted, and once more when sessions keep it and before it is in force.
+    pub(crate) async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
         let old = match &plan.base.digest {
             Some(digest) => Some(self.shared.system.contract(&plan.lineage, digest).await?),
             None => None,

@@ -26,6 +26,7 @@ mod property;
 mod racing;
 mod read_back;
 mod show;
+mod state_behind_apply;
 mod state_claims;
 mod state_killed;
 mod stored_state;
