@@ -54,8 +54,8 @@ impl Contracts {
         self.look_at_state(plan, contract).await
     }
 
-    /// The same for what users and devices have stored since. State has no claims: an apply looks once before the contract is
-    /// accepted, and once more when sessions keep it and before it is in force.
+    /// The same for what users and devices have stored since. An apply looks before the contract is accepted, and once more
+    /// before it is in force: a session of an older program may not know of claims on state.
     pub(crate) async fn look_at_state(&self, plan: &Plan, contract: &Contract) -> Result<(), AuthorityError> {
         let old = match &plan.base.digest {
             Some(digest) => Some(self.shared.system.contract(&plan.lineage, digest).await?),

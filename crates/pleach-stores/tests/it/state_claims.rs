@@ -1,11 +1,9 @@
 //! Contracts in force and claims cover what is stored for users and devices, in every process.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Arc;
 use std::thread;
 
 use pleach_contract::Contract;
-use pleach_engine::{Engine, SystemClock};
 use pleach_stores::state::{
     GetOutcome, Principal, PutOptions, PutOutcome, STATE_BUCKET, Session, State, StateError,
 };
@@ -39,9 +37,8 @@ async fn accept(process: &Process, contract: &Contract) {
 
 /// A session of a program that was made for `contract`.
 async fn session(process: &Process, contract: &Contract) -> Session {
-    let engine: Arc<dyn Engine> = Arc::new(process.engine.for_state());
-    let state = State::open(engine, Arc::new(SystemClock::new())).await.unwrap();
-    state.session(Principal::user("ann").unwrap(), &state.contract(contract).unwrap())
+    let state = State::open(&process.engine).await.unwrap();
+    state.session(Principal::user("ann").unwrap(), &state.contract(contract).await.unwrap())
 }
 
 async fn put(session: &Session, key: &str, draft: Value) -> Result<PutOutcome<Value>, StateError> {

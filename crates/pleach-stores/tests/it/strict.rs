@@ -1,11 +1,10 @@
 //! What two readers could understand differently, and what only has another name.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use pleach_contract::Contract;
 use pleach_contract::evolution::Verdict;
-use pleach_engine::{Batch, Clock, Engine, Operation, ScanQuery};
+use pleach_engine::{Batch, Engine, Operation, ScanQuery};
 use pleach_stores::SYSTEM_BUCKET;
 use pleach_stores::state::{Principal, PutOptions, PutOutcome, State, StateError};
 use serde_json::{Value, json};
@@ -47,9 +46,8 @@ pub(crate) async fn state_with_repeated_fields_is_refused(given: Given) {
     });
     let contract = Contract::from_value(&document).unwrap().contract;
     given.accept(&contract).await;
-    let engine = Arc::clone(&given.below) as Arc<dyn Engine>;
-    let state = State::open(engine, Arc::clone(&given.clock) as Arc<dyn Clock>).await.unwrap();
-    let session = state.session(Principal::user("ann").unwrap(), &state.contract(&contract).unwrap());
+    let state = State::open(&given.engine).await.unwrap();
+    let session = state.session(Principal::user("ann").unwrap(), &state.contract(&contract).await.unwrap());
     let drafts = session.store("drafts").unwrap();
     let text = br#"{"a": {"b": 1, "b": 2}}"#;
     let error = drafts.put_json(Some("one"), text, PutOptions::default()).await.unwrap_err();
