@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pleach_contract::Contract;
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::system::contract_of;
 const KNOWN_MAX: usize = 64;
 
 /// Contracts that were read from records before. Reading one compiles its schemas, and a plan reads the same contract many
-/// times. An entry answers only for the very document that it was read from, so that a record that changes is read again.
-#[derive(Debug, Default)]
+/// times. A handle, cheap to clone. An entry answers only for the very document that it was read from, so that a record that changes is read again.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KnownContracts {
-    by_digest: Mutex<BTreeMap<String, (Value, Contract)>>,
+    by_digest: Arc<Mutex<BTreeMap<String, (Value, Contract)>>>,
 }
 
 impl KnownContracts {

@@ -9,9 +9,9 @@ use pleach_contract::evolution::Verdict;
 use pleach_contract::{Contract, Validators};
 use pleach_engine::{
     Batch, BucketName, Clock, CommitError, Engine, EngineError, Entry, Headers, Key, ManualClock,
-    MemoryEngine, Op, Operation, Revision, Timestamp,
+    MemoryEngine, Op, Operation, Revision, ScanQuery, Timestamp,
 };
-use pleach_stores::state::{GetOutcome, Principal, PutOptions, PutOutcome, State};
+use pleach_stores::state::{GetOutcome, Principal, PutOptions, PutOutcome, STATE_BUCKET, State, StateError};
 use pleach_stores::{
     ApplyOptions, AuthorityError, CompiledResource, Contracts, Envelope, Guarded, Plan, PlanOptions, Service,
 };
@@ -193,26 +193,27 @@ impl<'s> Play<'s> {
         broken.update_bucket(bucket, config).await.map_err(|error| Failure::of("configure", &error)).map(drop)
     }
 
-    async fn state(&self) -> State {
-        let engine = Arc::new(self.engine.for_state()) as Arc<dyn Engine>;
-        State::open(engine, Arc::clone(&self.clock) as Arc<dyn Clock>).await.unwrap()
-    }
-
     async fn put_state(
         &mut self,
         document: usize,
         (who, store, key): (usize, &str, Option<&str>),
         value: &Value,
     ) -> Result<(), Failure> {
-        let Some(contract) = &self.compiled[document] else { return Ok(()) };
-        let state = self.state().await;
-        let Ok(contract) = state.contract(contract) else { return Ok(()) };
-        let Ok(declared) = state.session(principal(who), &contract).store(store) else { return Ok(()) };
-        let written = declared.put(key, value.clone(), PutOptions::default()).await;
+        let Some(contract) = self.compiled[document].clone() else { return Ok(()) };
+        let place = (who, store, key);
+        let written = match self.in_force {
+            Some(_) => put_in_session(&self.engine, &contract, place, value).await,
+            None => self.bring_state(&contract, place, value).await,
+        };
         let document = &self.story.documents[document];
         let version = document::declared_versions(&document["state"][store], "stateVersion")[0].0.clone();
         let reading = self.judge.state(Some(document), store, key.is_some(), &version, value);
-        let is_taken = matches!(written, Ok(PutOutcome::Applied(_)));
+        let is_taken = match &written {
+            Ok(PutOutcome::Applied(_)) => true,
+            Err(StateError::InvalidValue { .. }) => false,
+            // The contract is not accepted any more, or has no such store.
+            _ => return Ok(()),
+        };
         if is_taken {
             let place = (who, store.to_owned(), key.map(str::to_owned));
             self.entries.insert(place, (version, value.clone()));
@@ -224,6 +225,31 @@ impl<'s> Play<'s> {
             return self.disagreement(Some(document), value, text);
         }
         Ok(())
+    }
+
+    /// Brings state into a store that has no contract yet: as a copy from another store that has one.
+    async fn bring_state(
+        &self,
+        contract: &Contract,
+        place: (usize, &str, Option<&str>),
+        value: &Value,
+    ) -> Result<PutOutcome<Value>, StateError> {
+        let memory = MemoryEngine::with_clock(Arc::clone(&self.clock) as Arc<dyn Clock>);
+        let elsewhere = Guarded::new(Arc::new(memory), Arc::clone(&self.clock) as Arc<dyn Clock>);
+        let contracts = Contracts::of(&elsewhere);
+        let plan = contracts.plan(contract, PlanOptions::default()).await.unwrap();
+        contracts.apply(&plan, ApplyOptions::by("ann")).await.unwrap();
+        let written = put_in_session(&elsewhere, contract, place, value).await;
+        let bucket = BucketName::parse(STATE_BUCKET).unwrap();
+        let Ok(info) = elsewhere.bucket(&bucket).await else { return written };
+        let copies = self.engine.for_copies();
+        copies.create_bucket(&bucket, info.config).await.unwrap();
+        let page = elsewhere.for_copies().scan(&bucket, ScanQuery::default()).await.unwrap();
+        for entry in page.entries {
+            let put = Operation::put(entry.key, entry.value).with_headers(entry.headers);
+            copies.commit(&bucket, Batch::from(put)).await.unwrap();
+        }
+        written
     }
 
     async fn evolve(&mut self, target: usize, insists: bool, meanwhile: &[Act]) -> Result<(), Failure> {
@@ -342,8 +368,8 @@ impl<'s> Play<'s> {
         new: &Value,
         contract: &Contract,
     ) -> Result<(), Failure> {
-        let state = self.state().await;
-        let compiled = state.contract(contract).map_err(|error| Failure::of("state", &error))?;
+        let state = State::open(&self.engine).await.map_err(|error| Failure::of("state", &error))?;
+        let compiled = state.contract(contract).await.map_err(|error| Failure::of("state", &error))?;
         for ((who, store, key), (version, value)) in &self.entries {
             let was = self.judge.state(old, store, key.is_some(), version, value);
             let now = self.judge.state(Some(new), store, key.is_some(), version, value);
@@ -414,6 +440,19 @@ impl Record {
         let age = if self.is_newest { "newest" } else { "older" };
         format!("{alias} {key}, {age} record at {revision}, version {:?}, `{}`", self.version, self.value())
     }
+}
+
+/// Writes state as a program does.
+async fn put_in_session(
+    engine: &Guarded,
+    contract: &Contract,
+    (who, store, key): (usize, &str, Option<&str>),
+    value: &Value,
+) -> Result<PutOutcome<Value>, StateError> {
+    let state = State::open(engine).await?;
+    let contract = state.contract(contract).await?;
+    let declared = state.session(principal(who), &contract).store(store)?;
+    declared.put(key, value.clone(), PutOptions::default()).await
 }
 
 fn principal(who: usize) -> Principal {

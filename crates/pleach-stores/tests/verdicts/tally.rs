@@ -94,8 +94,8 @@ impl fmt::Display for Tally {
         let share = |count: u64, of: u64| 100.0 * count as f64 / of.max(1) as f64;
         writeln!(
             f,
-            "{} cases, {} plans: {} safe, {} dangerous",
-            self.cases, self.plans, self.safe, self.dangerous
+            "{} cases in {} stores: {} plans are safe, {} dangerous",
+            self.plans, self.stories, self.safe, self.dangerous
         )?;
         writeln!(
             f,
