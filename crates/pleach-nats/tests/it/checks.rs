@@ -5,8 +5,8 @@ use pleach_nats::{NatsEngine, NatsOptions};
 use pleach_nats_testing::Link;
 
 use crate::outcomes::{carts, impatient, key, observer};
-use crate::servers::SOON;
 use crate::servers;
+use crate::servers::SOON;
 
 /// With checks that travel with operations, and with such as need messages of their own.
 #[tokio::test]
