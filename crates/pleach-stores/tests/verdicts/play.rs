@@ -61,6 +61,8 @@ struct Play<'s> {
     compiled: Vec<Option<Contract>>,
     in_force: Option<usize>,
     buckets: BTreeMap<String, BucketName>,
+    /// The last contract in force that had an alias: a bucket that was set aside keeps it.
+    owners: BTreeMap<String, usize>,
     keys: BTreeSet<(String, Key)>,
     entries: Entries,
     validators: Validators,
@@ -83,6 +85,7 @@ pub(crate) fn play(story: &Story, judge: &Judge, how: How, tally: &mut Tally) ->
         compiled: story.documents.iter().map(document::contract).collect(),
         in_force: None,
         buckets: BTreeMap::new(),
+        owners: BTreeMap::new(),
         keys: BTreeSet::new(),
         entries: Entries::new(),
         validators: Validators::default(),
@@ -278,13 +281,15 @@ impl<'s> Play<'s> {
             Err(error) => return Err(Failure::of("apply", &error).with_plan(&plan)),
         };
         let old = self.in_force.replace(target);
+        let owners = self.owners.clone();
         for (alias, binding) in applied.bindings {
+            self.owners.insert(alias.clone(), target);
             self.buckets.insert(alias, BucketName::parse(&binding.bucket).unwrap());
         }
         if !is_safe && !self.how.believes_everything {
             return Ok(());
         }
-        let checked = self.check(&before, old, target, &contract).await;
+        let checked = self.check(&before, (old, &owners), target, &contract).await;
         checked.map_err(|failure| failure.with_plan(&plan))
     }
 
@@ -331,7 +336,7 @@ impl<'s> Play<'s> {
     async fn check(
         &self,
         before: &[Record],
-        old: Option<usize>,
+        (old, owners): (Option<usize>, &BTreeMap<String, usize>),
         new: usize,
         contract: &Contract,
     ) -> Result<(), Failure> {
@@ -340,7 +345,10 @@ impl<'s> Play<'s> {
         let service = service.map_err(|error| Failure::of("bind", &error))?;
         let (old, new) = (self.document(old), &self.story.documents[new]);
         for record in before {
-            let was = record.reading(self.judge, old);
+            // An alias that comes back takes its bucket with the contract that it had.
+            let returns = !new["resources"]["kv"][&record.alias].is_null();
+            let owner = self.document(owners.get(&record.alias).copied()).filter(|_| returns);
+            let was = record.reading(self.judge, owner.or(old));
             let now = record.reading(self.judge, Some(new));
             let is_kept =
                 after.iter().any(|kept| kept.alias == record.alias && kept.revision == record.revision);
