@@ -345,10 +345,7 @@ impl<'s> Play<'s> {
         let service = service.map_err(|error| Failure::of("bind", &error))?;
         let (old, new) = (self.document(old), &self.story.documents[new]);
         for record in before {
-            // An alias that comes back takes its bucket with the contract that it had.
-            let returns = !new["resources"]["kv"][&record.alias].is_null();
-            let owner = self.document(owners.get(&record.alias).copied()).filter(|_| returns);
-            let was = record.reading(self.judge, owner.or(old));
+            let was = record.reading(self.judge, self.document(owners.get(&record.alias).copied()));
             let now = record.reading(self.judge, Some(new));
             let is_kept =
                 after.iter().any(|kept| kept.alias == record.alias && kept.revision == record.revision);
