@@ -247,7 +247,10 @@ impl Shared {
             }
         }
         let Ahead { buckets, state } = ahead;
-        let state = self.state_rules(state).await?;
+        let state = match (revision, state) {
+            (None, None) => StateRules::default(),
+            (_, ahead) => self.state_rules(ahead).await?,
+        };
         by_bucket.extend(buckets.into_iter().map(|(bucket, guard)| (bucket, Arc::new(guard))));
         let (used, unused) = oneshot::channel();
         let seen = AtomicU64::new(self.milliseconds());

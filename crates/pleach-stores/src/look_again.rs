@@ -41,7 +41,11 @@ impl Contracts {
                 }
                 _ => {}
             }
-            let kind = if matches!(step, Step::Adopt { .. }) { PlaceKind::Adopted } else { PlaceKind::Own };
+            let kind = match step {
+                Step::Adopt { .. } => PlaceKind::Adopted,
+                Step::TakeBack { .. } => PlaceKind::TakenBack,
+                _ => PlaceKind::Own,
+            };
             let place = Place {
                 alias: step.alias().to_owned(),
                 bucket: claim.bucket.clone(),

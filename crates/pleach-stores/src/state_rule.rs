@@ -101,7 +101,8 @@ impl StateRules {
 /// The lineages that a batch puts entries of, each once. What is deleted breaks no contract.
 pub(crate) fn lineages(batch: &Batch) -> Vec<String> {
     let puts = batch.operations().iter().filter(|operation| matches!(operation.action, Action::Put { .. }));
-    let mut lineages: Vec<String> = puts.map(|put| Place::of(&put.key).lineage.to_owned()).collect();
+    let entries = puts.filter(|put| !put.key.is_reserved()).map(|put| Place::of(&put.key).lineage);
+    let mut lineages: Vec<String> = entries.filter(|lineage| !lineage.is_empty()).map(str::to_owned).collect();
     lineages.sort();
     lineages.dedup();
     lineages

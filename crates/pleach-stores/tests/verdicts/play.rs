@@ -61,8 +61,6 @@ struct Play<'s> {
     compiled: Vec<Option<Contract>>,
     in_force: Option<usize>,
     buckets: BTreeMap<String, BucketName>,
-    /// The last contract in force that had an alias: a bucket that was set aside keeps it.
-    owners: BTreeMap<String, usize>,
     keys: BTreeSet<(String, Key)>,
     entries: Entries,
     validators: Validators,
@@ -85,7 +83,6 @@ pub(crate) fn play(story: &Story, judge: &Judge, how: How, tally: &mut Tally) ->
         compiled: story.documents.iter().map(document::contract).collect(),
         in_force: None,
         buckets: BTreeMap::new(),
-        owners: BTreeMap::new(),
         keys: BTreeSet::new(),
         entries: Entries::new(),
         validators: Validators::default(),
@@ -281,15 +278,13 @@ impl<'s> Play<'s> {
             Err(error) => return Err(Failure::of("apply", &error).with_plan(&plan)),
         };
         let old = self.in_force.replace(target);
-        let owners = self.owners.clone();
         for (alias, binding) in applied.bindings {
-            self.owners.insert(alias.clone(), target);
             self.buckets.insert(alias, BucketName::parse(&binding.bucket).unwrap());
         }
         if !is_safe && !self.how.believes_everything {
             return Ok(());
         }
-        let checked = self.check(&before, (old, &owners), target, &contract).await;
+        let checked = self.check(&before, old, target, &contract).await;
         checked.map_err(|failure| failure.with_plan(&plan))
     }
 
@@ -336,7 +331,7 @@ impl<'s> Play<'s> {
     async fn check(
         &self,
         before: &[Record],
-        (old, owners): (Option<usize>, &BTreeMap<String, usize>),
+        old: Option<usize>,
         new: usize,
         contract: &Contract,
     ) -> Result<(), Failure> {
@@ -345,7 +340,7 @@ impl<'s> Play<'s> {
         let service = service.map_err(|error| Failure::of("bind", &error))?;
         let (old, new) = (self.document(old), &self.story.documents[new]);
         for record in before {
-            let was = record.reading(self.judge, self.document(owners.get(&record.alias).copied()));
+            let was = record.reading(self.judge, old);
             let now = record.reading(self.judge, Some(new));
             let is_kept =
                 after.iter().any(|kept| kept.alias == record.alias && kept.revision == record.revision);

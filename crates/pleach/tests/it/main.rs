@@ -156,7 +156,7 @@ on_every_engine! {
         typed_operations_go_into_a_batch;
     reserved_keys:
         reserved_keys_are_not_written_by_users
-        a_migration_keeps_its_position_in_a_bucket_that_a_contract_owns;
+        a_migration_keeps_its_position_under_a_reserved_key;
     owned_projection:
         a_projection_writes_to_a_bucket_that_a_contract_owns
         what_a_projection_derives_is_judged_by_the_contract
