@@ -228,7 +228,8 @@ fn failed(path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(problem.help("choose a place that can be written and has space left"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 

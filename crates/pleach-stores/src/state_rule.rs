@@ -102,7 +102,8 @@ impl StateRules {
 pub(crate) fn lineages(batch: &Batch) -> Vec<String> {
     let puts = batch.operations().iter().filter(|operation| matches!(operation.action, Action::Put { .. }));
     let entries = puts.filter(|put| !put.key.is_reserved()).map(|put| Place::of(&put.key).lineage);
-    let mut lineages: Vec<String> = entries.filter(|lineage| !lineage.is_empty()).map(str::to_owned).collect();
+    let mut lineages: Vec<String> =
+        entries.filter(|lineage| !lineage.is_empty()).map(str::to_owned).collect();
     lineages.sort();
     lineages.dedup();
     lineages

@@ -177,96 +177,99 @@ fn a_plan_for_a_missing_store_is_not_applied_to_one_that_differs() {
     assert!(given.run(&["contract", "status"]).text().find("acme.notes@v1").is_none());
 }
 
+/// Exit codes, what they are for, and commands that meet it in a store with the bucket `b`.
+const CAUSES: &[(i32, &str, &[&[&str]])] = &[
+    (
+        3,
+        "a bucket is missing",
+        &[
+            &["kv", "get", "gone", "k"],
+            &["kv", "put", "gone", "k", "1"],
+            &["kv", "ls", "gone"],
+            &["kv", "watch", "gone"],
+            &["kv", "export", "gone"],
+            &["kv", "bucket", "info", "gone"],
+            &["kv", "bucket", "edit", "gone", "--history", "2"],
+            &["kv", "bucket", "rm", "gone", "--yes"],
+            &["consumer", "ls", "gone"],
+            &["migrate", "--from", "file:.pleach", "--to", "file:x", "gone"],
+        ],
+    ),
+    (
+        2,
+        "a key cannot be",
+        &[
+            &["kv", "get", "b", "a..b"],
+            &["kv", "put", "b", "a..b", "1"],
+            &["kv", "del", "b", "a..b"],
+            &["kv", "history", "b", "a..b"],
+            &["kv", "revert", "b", "a..b", "1"],
+        ],
+    ),
+    (
+        2,
+        "a URL cannot be",
+        &[
+            &["--store", "nowhere", "kv", "bucket", "ls"],
+            &["status", "nowhere"],
+            &["doctor", "nowhere"],
+            &["migrate", "--from", "nowhere", "--to", "file:x"],
+            &["--store", "nowhere", "contract", "status"],
+        ],
+    ),
+    (
+        2,
+        "a contract cannot be read",
+        &[
+            &["contract", "check", "bad.yaml"],
+            &["contract", "codegen", "bad.yaml"],
+            &["contract", "digest", "bad.yaml"],
+            &["contract", "fmt", "bad.yaml"],
+            &["state", "list", "--contract", "bad.yaml", "--as", "user:ann", "drafts"],
+        ],
+    ),
+    (
+        3,
+        "a file to read is missing",
+        &[
+            &["contract", "check", "gone.yaml"],
+            &["contract", "codegen", "gone.yaml"],
+            &["contract", "digest", "gone.yaml"],
+            &["contract", "fmt", "gone.yaml"],
+            &["state", "list", "--contract", "gone.yaml", "--as", "user:ann", "drafts"],
+            &["kv", "import", "gone"],
+            &["kv", "put", "b", "k", "--file", "gone"],
+        ],
+    ),
+    (
+        6,
+        "a kind of store is unknown",
+        &[
+            &["--store", "ftp://x", "kv", "bucket", "ls"],
+            &["status", "ftp://x"],
+            &["migrate", "--from", "ftp://x", "--to", "file:x"],
+            &["--store", "ftp://x", "contract", "status"],
+        ],
+    ),
+    (
+        7,
+        "nobody answers",
+        &[
+            &["--store", "nats://127.0.0.1:1?patience=1", "kv", "bucket", "ls"],
+            &["--store", "nats://127.0.0.1:1?patience=1", "contract", "status"],
+            &["migrate", "--from", "nats://127.0.0.1:1?patience=1", "--to", "file:x"],
+        ],
+    ),
+];
+
 #[test]
 fn each_cause_has_one_code() {
     let given = given("put k 1");
     given.file("bad.yaml", "format: [");
-    for (code, cause, commands) in [
-        (
-            3,
-            "a bucket is missing",
-            &[
-                &["kv", "get", "gone", "k"][..],
-                &["kv", "put", "gone", "k", "1"],
-                &["kv", "ls", "gone"],
-                &["kv", "watch", "gone"],
-                &["kv", "export", "gone"],
-                &["kv", "bucket", "info", "gone"],
-                &["kv", "bucket", "edit", "gone", "--history", "2"],
-                &["kv", "bucket", "rm", "gone", "--yes"],
-                &["consumer", "ls", "gone"],
-                &["migrate", "--from", "file:.pleach", "--to", "file:x", "gone"],
-            ][..],
-        ),
-        (
-            2,
-            "a key cannot be",
-            &[
-                &["kv", "get", "b", "a..b"],
-                &["kv", "put", "b", "a..b", "1"],
-                &["kv", "del", "b", "a..b"],
-                &["kv", "history", "b", "a..b"],
-                &["kv", "revert", "b", "a..b", "1"],
-            ],
-        ),
-        (
-            2,
-            "a URL cannot be",
-            &[
-                &["--store", "nowhere", "kv", "bucket", "ls"],
-                &["status", "nowhere"],
-                &["doctor", "nowhere"],
-                &["migrate", "--from", "nowhere", "--to", "file:x"],
-                &["--store", "nowhere", "contract", "status"],
-            ],
-        ),
-        (
-            2,
-            "a contract cannot be read",
-            &[
-                &["contract", "check", "bad.yaml"],
-                &["contract", "codegen", "bad.yaml"],
-                &["contract", "digest", "bad.yaml"],
-                &["contract", "fmt", "bad.yaml"],
-                &["state", "list", "--contract", "bad.yaml", "--as", "user:ann", "drafts"],
-            ],
-        ),
-        (
-            3,
-            "a file to read is missing",
-            &[
-                &["contract", "check", "gone.yaml"],
-                &["contract", "codegen", "gone.yaml"],
-                &["contract", "digest", "gone.yaml"],
-                &["contract", "fmt", "gone.yaml"],
-                &["state", "list", "--contract", "gone.yaml", "--as", "user:ann", "drafts"],
-                &["kv", "import", "gone"],
-                &["kv", "put", "b", "k", "--file", "gone"],
-            ],
-        ),
-        (
-            6,
-            "a kind of store is unknown",
-            &[
-                &["--store", "ftp://x", "kv", "bucket", "ls"],
-                &["status", "ftp://x"],
-                &["migrate", "--from", "ftp://x", "--to", "file:x"],
-                &["--store", "ftp://x", "contract", "status"],
-            ],
-        ),
-        (
-            7,
-            "nobody answers",
-            &[
-                &["--store", "nats://127.0.0.1:1?patience=1", "kv", "bucket", "ls"],
-                &["--store", "nats://127.0.0.1:1?patience=1", "contract", "status"],
-                &["migrate", "--from", "nats://127.0.0.1:1?patience=1", "--to", "file:x"],
-            ],
-        ),
-    ] {
-        for command in commands {
+    for (code, cause, commands) in CAUSES {
+        for command in *commands {
             let run = given.run(command);
-            assert_eq!(run.code, code, "{cause}, {command:?}: {}", run.stderr);
+            assert_eq!(run.code, *code, "{cause}, {command:?}: {}", run.stderr);
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::ImportArgs;
 use super::lines::Lines;
 use crate::failure::Problem;
 use crate::record::JSON_VERSION;
@@ -63,7 +64,7 @@ impl Restored {
     }
 
     /// Refuses what cannot be restored, before anything is written.
-    pub(super) async fn check(&self, create_buckets: bool, resume: bool) -> anyhow::Result<()> {
+    pub(super) async fn check(&self, args: &ImportArgs) -> anyhow::Result<()> {
         if self.is_nothing() {
             return Ok(());
         }
@@ -71,7 +72,7 @@ impl Restored {
         if contracts.can_take(&self.records).await.map_err(Error::Contract)? == Arrival::Done {
             return Ok(());
         }
-        if !create_buckets {
+        if !args.create_buckets {
             let problem = Problem::invalid("the input has contracts, which are restored with their buckets");
             let help = "add --create-buckets, or import the entries alone with --without-contracts";
             return Err(problem.help(help).into());
@@ -81,7 +82,7 @@ impl Restored {
             let there = contracts.owner(&name).await.map_err(Error::Contract)?;
             let is_begun = there.as_ref().is_some_and(|there| there.state == OwnerState::Arriving);
             let is_done = there.as_ref() == Some(owner);
-            if is_done || resume && is_begun || !self.has(&name).await? {
+            if is_done || args.resume && is_begun || !self.has(&name).await? {
                 continue;
             }
             let help = match is_begun {

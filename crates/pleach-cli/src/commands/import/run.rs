@@ -27,13 +27,13 @@ pub(super) async fn run(args: ImportArgs, app: &mut App) -> anyhow::Result<()> {
     let store = if args.create_buckets { app.store_or_create().await? } else { app.store().await? };
     let store = store.for_copies();
     let state_path =
-        args.state.or_else(|| source.path.as_deref().map(|path| with_suffix(path, STATE_SUFFIX)));
+        args.state.clone().or_else(|| source.path.as_deref().map(|path| with_suffix(path, STATE_SUFFIX)));
     let state_file = state_path.map(StateFile::new);
     let state = begin(state_file.as_ref(), app.place(), args.resume)?;
     let progress = Progress::bytes(source.bytes, &app.output);
     let mut lines = Lines::new(source.input);
     let contracts = Restored::read(&mut lines, &store, args.without_contracts)?;
-    contracts.check(args.create_buckets, args.resume).await?;
+    contracts.check(&args).await?;
     let mut import = Import {
         lines,
         store,
