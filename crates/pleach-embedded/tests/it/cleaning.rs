@@ -152,7 +152,7 @@ fn a_deleted_key_never_comes_back() {
     let store = Store::with(settings());
     let engine = store.open();
     let name = bucket("b");
-    let marker_ttl = Some(Duration::from_secs(600));
+    let marker_ttl = Some(Duration::from_secs(60));
     block_on(engine.create_bucket(&name, BucketConfig { marker_ttl, ..config(1) })).unwrap();
     for number in 0..200 {
         put(&engine, &name, &format!("gone.{number}"), "x".repeat(300));
