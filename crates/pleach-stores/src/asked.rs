@@ -118,10 +118,7 @@ impl Asked {
 
     /// When an entry would expire with a shorter time to live, if that is sooner than it would without. Counts it.
     pub(crate) fn expires_sooner(&mut self, entry: &Entry, ms: u64, now: Timestamp) -> Option<Timestamp> {
-        let then = entry.time.saturating_add(Duration::from_millis(ms));
-        if entry.expires.is_some_and(|expires| expires <= then) {
-            return None;
-        }
+        let then = sooner(entry, ms)?;
         let expiring = self.tally.expiring.get_or_insert_default();
         let place = match then {
             then if then <= now => &mut expiring.at_once,
@@ -132,4 +129,10 @@ impl Asked {
         *place += 1;
         Some(then)
     }
+}
+
+/// When a record would expire with a shorter time to live, if that is sooner than it would without.
+pub(crate) fn sooner(entry: &Entry, ms: u64) -> Option<Timestamp> {
+    let then = entry.time.saturating_add(Duration::from_millis(ms));
+    entry.expires.is_none_or(|expires| then < expires).then_some(then)
 }

@@ -211,8 +211,9 @@ impl Guarded {
         };
         let now = self.shared.clock.now();
         match self.permit(guards, bucket, Deed::Write, &keys).await? {
-            None if matches!(self.way, Way::State) && bucket.as_str() == STATE_BUCKET => {
-                guards.state.check(bucket, &batch, now, checked)?;
+            None if bucket.as_str() == STATE_BUCKET && !self.is_glass() => {
+                let is_copy = matches!(self.way, Way::Copies);
+                guards.state.check(bucket, &batch, (now, is_copy), checked)?;
                 Ok(batch)
             }
             None => Ok(batch),

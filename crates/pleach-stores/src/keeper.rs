@@ -12,6 +12,8 @@ pub enum Keeper {
     Nobody,
     /// Projections, which keep their positions in their targets.
     Projections,
+    /// Every part: code that stands for the engine itself, such as the suite of its promises.
+    All,
     /// Migrations, which keep their position in the bucket that they write, and carry those of projections along.
     Migrations,
 }
@@ -28,6 +30,7 @@ impl Keeper {
         !key.is_reserved()
             || match self {
                 Self::Nobody => false,
+                Self::All => !key.is_fence(),
                 Self::Projections => key.as_str().starts_with(Self::PROJECTION_PREFIX),
                 Self::Migrations => {
                     key.as_str() == Self::MIGRATION_KEY || key.as_str().starts_with(Self::PROJECTION_PREFIX)

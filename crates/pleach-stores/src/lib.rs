@@ -71,7 +71,7 @@ pub use kv::{
     KvWatchOptions, KvWriteError, Mark, Old, QueryOptions, QueryPage, RETAIN_DROPPED_MAX, Read, RetainCursor,
     Retained, Retaining, SCAN_LIMIT_DEFAULT, Typed, UPGRADE_TRIES_MAX,
 };
-pub use naming::SYSTEM_BUCKET;
+pub use naming::{SYSTEM_BUCKET, is_reserved as is_reserved_bucket};
 pub use place::OWNER_METADATA;
 pub use plan::{Base, Drift, PLAN_FORMAT, PLAN_LIFETIME, Plan, PlanFinding, PlanStatus, Shortfall, Step};
 pub use planner::PlanOptions;

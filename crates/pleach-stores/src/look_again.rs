@@ -3,6 +3,7 @@ use pleach_contract::evolution::{Question, Verdict};
 use pleach_engine::{BucketName, EngineError, Revision};
 
 use crate::asked::{Asked, Tally};
+use crate::bucket_findings::losses;
 use crate::claims::Claimed;
 use crate::contracts::Contracts;
 use crate::error::AuthorityError;
@@ -53,9 +54,57 @@ impl Contracts {
                 info,
                 kind,
             };
+            let can = engine.capabilities();
+            let resource = contract.resources.kv.get(&place.alias);
+            let is_kept = |step: &Step| matches!(step, Step::Keep { .. });
+            if is_kept(step) && place.info.is_some() && !is_kept(&place.step(resource, &plan.lineage, can)) {
+                let what = format!("the configuration of {} was changed since the plan", place.bucket);
+                return Err(self.moved(&plan.lineage, &what));
+            }
+            self.look_at_losses(plan, contract, step).await?;
             self.look_at(plan, contract, &place).await?;
         }
         self.look_at_state(plan, contract).await
+    }
+
+    /// Refuses to give a bucket a configuration that loses records which the plan did not show: its records or its
+    /// configuration may have changed since. An apply looks before the plan is accepted, and right before the step.
+    pub(crate) async fn look_at_losses(
+        &self,
+        plan: &Plan,
+        contract: &Contract,
+        step: &Step,
+    ) -> Result<(), AuthorityError> {
+        let Some(config) = step.config() else { return Ok(()) };
+        let (alias, bucket) = (step.alias(), BucketName::parse(step.bucket())?);
+        let info = match self.shared.system.engine().bucket(&bucket).await {
+            Ok(info) => info,
+            Err(EngineError::BucketNotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for loss in losses("bucket", (alias, &bucket), (&info.config, config)) {
+            let is_shown = plan.findings.iter().any(|shown| {
+                let is_same = shown.alias() == Some(alias) && shown.question == loss.question;
+                is_same && shown.verdict == Verdict::Dangerous
+            });
+            let scanned = plan.scans.get(alias).filter(|_| is_shown);
+            let since = scanned.map_or(Revision::ZERO, |scanned| scanned.revision);
+            let owner = self.shared.system.owner(bucket.as_str()).await?.map(|kept| kept.value);
+            let place = Place {
+                alias: alias.to_owned(),
+                bucket: bucket.clone(),
+                owner,
+                info: Some(info.clone()),
+                kind: PlaceKind::Own,
+            };
+            let asked = asked_of(&[loss], alias);
+            let part = self.survey(contract, &place, asked, since, &Watchers::default()).await?;
+            let found = part.into_iter().flat_map(|part| part.asked).find(|asked| !asked.tally.is_empty());
+            if let Some(asked) = found {
+                return Err(violators(&bucket, asked.tally));
+            }
+        }
+        Ok(())
     }
 
     /// The same for what users and devices have stored since. An apply looks before the contract is accepted, and once more

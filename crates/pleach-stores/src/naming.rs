@@ -35,7 +35,7 @@ pub(crate) fn system_bucket() -> BucketName {
 }
 
 /// Whether a bucket holds what the store itself keeps: it is managed by nobody else, and no contract owns it.
-pub(crate) fn is_reserved(bucket: &BucketName) -> bool {
+pub fn is_reserved(bucket: &BucketName) -> bool {
     [SYSTEM_BUCKET, STATE_BUCKET, STATE_LOG_BUCKET].contains(&bucket.as_str())
 }
 

@@ -149,6 +149,18 @@ impl Contracts {
         Ok(place)
     }
 
+    /// The bucket that was set aside when the alias was removed, whatever its name is: an adopted one keeps its own.
+    async fn returning(&self, contract: &Contract, alias: &str) -> Result<Option<Place>, AuthorityError> {
+        for (bucket, kept) in self.shared.system.owners(contract.id.as_str()).await? {
+            let is_aside = matches!(kept.value.state, OwnerState::SetAside { .. } | OwnerState::Restored);
+            if is_aside && kept.value.digest.is_some() && self.is_ours(contract, alias, &kept.value) {
+                let place = self.place(alias, BucketName::parse(bucket)?, PlaceKind::TakenBack).await?;
+                return Ok(place.info.is_some().then_some(place));
+            }
+        }
+        Ok(None)
+    }
+
     /// The bucket that is named after service and alias.
     async fn provided(
         &self,
@@ -158,6 +170,9 @@ impl Contracts {
     ) -> Result<Place, AuthorityError> {
         let name =
             |source| AuthorityError::Name { service: service.to_owned(), alias: alias.to_owned(), source };
+        if let Some(place) = self.returning(contract, alias).await? {
+            return Ok(place);
+        }
         let bucket = bucket_name(service, alias).map_err(name)?;
         let mut place = self.place(alias, bucket.clone(), PlaceKind::Own).await?;
         self.free(contract, &place)?;

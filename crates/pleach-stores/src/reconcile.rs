@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pleach_contract::Contract;
 use pleach_engine::{Batch, BucketName, CommitError, EngineError, Timestamp};
 
 use crate::binding::Binding;
@@ -61,7 +62,11 @@ impl Contracts {
         done: usize,
     ) -> Result<(), AuthorityError> {
         for (index, step) in plan.steps.iter().enumerate().skip(done) {
-            if let Err(error) = self.take(step).await {
+            let taken = match self.look_before(plan, step).await {
+                Ok(()) => self.take(step).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = taken {
                 return Err(self.fail(plan, &mut authority, index, error).await);
             }
             if step.changes_something() {
@@ -81,12 +86,19 @@ impl Contracts {
     /// Looks at the state that was written before sessions had to keep the accepted contract. What it refuses is corrected
     /// by its owners, and then the plan is brought to its end: an apply does not return while such an entry is there.
     async fn look_at_accepted_state(&self, plan: &Plan) -> Result<(), AuthorityError> {
-        if plan.format != PLAN_FORMAT {
-            return Ok(());
+        match accepted_contract(plan)? {
+            Some(contract) => self.look_at_state(plan, &contract).await,
+            None => Ok(()),
         }
-        let edited = |_| AuthorityError::EditedPlan { plan: plan.id.clone() };
-        let contract = contract_of(&plan.contract, &plan.target).map_err(edited)?;
-        self.look_at_state(plan, &contract).await
+    }
+
+    /// Looks at what a step would lose right before it: between the acceptance and the step, a killed apply may have left
+    /// any length of time.
+    async fn look_before(&self, plan: &Plan, step: &Step) -> Result<(), AuthorityError> {
+        match accepted_contract(plan)? {
+            Some(contract) => self.look_at_losses(plan, &contract, step).await,
+            None => Ok(()),
+        }
     }
 
     /// Notes that a plan could not be carried on after so many steps.
@@ -257,4 +269,13 @@ impl Contracts {
         let delete = system.delete_owner(bucket, unchanged(noted.as_ref()))?;
         system.commit(delete.into()).await.map_err(failed)
     }
+}
+
+/// The contract of an accepted plan; none if the plan is of an older format, which shows no records.
+fn accepted_contract(plan: &Plan) -> Result<Option<Contract>, AuthorityError> {
+    if plan.format != PLAN_FORMAT {
+        return Ok(None);
+    }
+    let edited = |_| AuthorityError::EditedPlan { plan: plan.id.clone() };
+    contract_of(&plan.contract, &plan.target).map(Some).map_err(edited)
 }

@@ -50,12 +50,13 @@ pub(crate) struct StateClaim {
 
 impl StateRules {
     /// Refuses a batch for the state bucket that breaks a contract in force, accepted or claimed. What was `checked` by the
-    /// contract of some digest is not checked by it again. Deletes are free.
+    /// contract of some digest is not checked by it again. Deletes are free. A copy from another store may come before its
+    /// contract, and then there is nothing to keep yet.
     pub(crate) fn check(
         &self,
         bucket: &BucketName,
         batch: &Batch,
-        now: Timestamp,
+        (now, is_copy): (Timestamp, bool),
         checked: Option<&Digest>,
     ) -> Result<(), EngineError> {
         for operation in batch.operations() {
@@ -68,8 +69,13 @@ impl StateRules {
                 reason,
             };
             let unknown = || broken(place.lineage, "this store has accepted no such contract".into());
-            match self.by_lineage.get(place.lineage).ok_or_else(unknown)? {
-                StateRule::Checked { contracts, .. } if contracts.is_empty() => return Err(unknown()),
+            let Some(rule) = self.by_lineage.get(place.lineage).filter(|rule| rule.is_known()) else {
+                if is_copy {
+                    continue;
+                }
+                return Err(unknown());
+            };
+            match rule {
                 StateRule::Checked { lineage, contracts, claims } => {
                     let held = claims.iter().filter(|claim| now < claim.until);
                     let demands = contracts.iter().chain(held.map(|claim| &claim.contract));
@@ -94,6 +100,16 @@ impl StateRules {
         let rule = self.by_lineage.entry(lineage_token(&owner.lineage)).or_insert_with(empty);
         if let StateRule::Checked { claims, .. } = rule {
             *claims = demanded;
+        }
+    }
+}
+
+impl StateRule {
+    /// Whether a contract of the lineage was accepted.
+    fn is_known(&self) -> bool {
+        match self {
+            Self::Checked { contracts, .. } => !contracts.is_empty(),
+            Self::Damaged { .. } => true,
         }
     }
 }

@@ -11,7 +11,7 @@ use pleach_engine::{
     WatchEvent, WatchQuery, WatchStart,
 };
 
-use crate::asked::{Asked, Tally};
+use crate::asked::{Asked, Tally, sooner};
 use crate::depths::{Depths, KEYS_COUNTED_MAX};
 use crate::error::AuthorityError;
 use crate::evidence::{Sample, Scanned};
@@ -243,8 +243,9 @@ impl Part<'_> {
 
     /// Whether older records can say anything that matters.
     fn asks_older(&self) -> bool {
-        let is_larger = |asked: &Asked| matches!(asked.question, Question::Larger { .. });
-        !self.is_alike || self.asked.iter().any(is_larger)
+        let is_of_records =
+            |asked: &Asked| matches!(asked.question, Question::Larger { .. } | Question::Older { .. });
+        !self.is_alike || self.asked.iter().any(is_of_records)
     }
 
     fn look(&mut self, entry: &Entry, records: u64, since: Revision, now: Timestamp) {
@@ -290,13 +291,11 @@ impl Part<'_> {
         let surveyed = SurveyedEntry::new(entry, judges);
         let is_lost = matches!(surveyed.fate(), Fate::Lost(_));
         let mut is_explained = false;
+        let own = |message| Against { path: String::new(), message, is_its_own: true };
         for asked in asked.iter_mut() {
             let against = match asked.question {
-                Question::Larger { bytes } => surveyed.larger(bytes).map(|message| Against {
-                    path: String::new(),
-                    message,
-                    is_its_own: true,
-                }),
+                Question::Larger { bytes } => surveyed.larger(bytes).map(own),
+                Question::Older { ms } => sooner(entry, ms).map(|then| own(surveyed.expiring(then))),
                 _ if is_lost
                     && asked.explains()
                     && surveyed.is_of(asked.keyspace.as_deref(), asked.version.as_deref()) =>

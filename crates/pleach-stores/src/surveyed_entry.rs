@@ -166,7 +166,7 @@ impl<'e> SurveyedEntry<'e> {
             Question::Older { ms } => {
                 let (entry, ms) = (self.record.entry, *ms);
                 let then = asked.expires_sooner(entry, ms, now)?;
-                own("", format!("it was written at {} and would expire at {then}", entry.time))
+                own("", self.expiring(then))
             }
             Question::Deeper { history } => {
                 let records = self.records;
@@ -183,6 +183,11 @@ impl<'e> SurveyedEntry<'e> {
             }
             Question::Retained => self.passed_by(resource?, now).and_then(|message| own("", message)),
         }
+    }
+
+    /// Says that it would expire then.
+    pub(crate) fn expiring(&self, then: Timestamp) -> String {
+        format!("it was written at {} and would expire at {then}", self.record.entry.time)
     }
 
     /// Says so if its value is larger than this.

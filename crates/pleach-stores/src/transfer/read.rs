@@ -49,8 +49,8 @@ impl Snapshot {
         let (kind, rest) = entry.key.as_str().split_once('.').unwrap_or((entry.key.as_str(), ""));
         let (subject, last) = rest.rsplit_once('.').unwrap_or((rest, ""));
         let read = match kind {
-            // They belong to the store.
-            "store" | "plan" => Ok(()),
+            // They belong to the store: the target is verified anew.
+            "store" | "plan" | "verified" => Ok(()),
             "authority" => parsed::<Authority>(entry).map(|kept| {
                 self.authorities.insert(rest.to_owned(), kept.value);
             }),

@@ -26,6 +26,7 @@ mod property;
 mod racing;
 mod read_back;
 mod show;
+mod since_the_plan;
 mod state_behind_apply;
 mod state_claims;
 mod state_killed;

@@ -11,7 +11,7 @@ use pleach_contract::Contract;
 use pleach_engine::{
     At, Batch, CommitError, Engine, EngineError, Entry, Expectation, Key, Operation, Revision, ScanQuery,
 };
-use pleach_stores::{ApplyOptions, PlanOptions};
+use pleach_stores::{ApplyOptions, AuthorityError, PlanOptions};
 use serde_json::{Value, json};
 
 use crate::given::{NOTES, name, notes};
@@ -143,9 +143,16 @@ async fn operate(process: Process, stage: &Stage, seed: u64) {
         while stage.done.load(Ordering::SeqCst) < until {
             thread::yield_now();
         }
-        let plan = process.contracts.plan(&generation(least), PlanOptions::default()).await.unwrap();
-        let options = ApplyOptions::by("ann").acknowledging("older generations may stay");
-        process.contracts.apply(&plan, options).await.unwrap();
+        // An acknowledgement does not cover what was written since the plan: then there is another plan.
+        loop {
+            let plan = process.contracts.plan(&generation(least), PlanOptions::default()).await.unwrap();
+            let options = ApplyOptions::by("ann").acknowledging("older generations may stay");
+            match process.contracts.apply(&plan, options).await {
+                Ok(_) => break,
+                Err(AuthorityError::Violators { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
         let revision = process.engine.bucket(&name(NOTES)).await.unwrap().last_revision;
         stage.applied.lock().unwrap_or_else(PoisonError::into_inner).insert(least, revision);
     }

@@ -29,6 +29,10 @@ pub enum MigrateError {
     NotReserved { bucket: BucketName, lineage: String },
     #[error("bucket {bucket} keeps as many records of a key as the contract {lineage} asks for")]
     ContractHistory { bucket: BucketName, lineage: String },
+    #[error(
+        "bucket {from} cannot be migrated to {to}: what the store itself keeps has the same name everywhere"
+    )]
+    Renamed { from: BucketName, to: BucketName },
     #[error("how far the migration to bucket {bucket} has come cannot be read")]
     Position { bucket: BucketName },
 }
@@ -42,6 +46,7 @@ impl MigrateError {
             Self::Behind { .. } => ErrorKind::Compacted,
             Self::StillWritten { .. } => ErrorKind::Unavailable,
             Self::NotReserved { .. } | Self::ContractHistory { .. } => ErrorKind::Invalid,
+            Self::Renamed { .. } => ErrorKind::NotAllowed,
             Self::Position { .. } => ErrorKind::Corrupt,
         }
     }
@@ -62,6 +67,7 @@ impl MigrateError {
             Self::Behind { .. } => {
                 "raise --feed-time and --feed-bytes of the source's bucket, delete the bucket in the target, and migrate again"
             }
+            Self::Renamed { .. } => "leave the name out, or migrate the whole store",
             Self::Busy { .. } => "let one of the two go on, and end the other",
             Self::StillWritten { .. } => {
                 "stop whoever writes to the source, and do the same again: it goes on where it was"

@@ -6,7 +6,7 @@ use pleach_engine::{
     ScanQuery,
 };
 
-use pleach_stores::{OWNER_METADATA, Owner, OwnerState};
+use pleach_stores::{OWNER_METADATA, Owner, OwnerState, is_reserved_bucket};
 
 use super::MigrateError;
 use crate::{Error, Store};
@@ -90,6 +90,7 @@ impl Plan {
         to: &BucketName,
         options: &MigrateOptions,
     ) -> Result<Self, Error> {
+        check_names(from, to)?;
         let (source, target) = (&source.for_copies(), &target.for_copies());
         let info = source.engine().bucket(from).await?;
         let identity = format!("{} {from} {}", options.origin, info.created);
@@ -228,6 +229,14 @@ impl Loss {
     fn new(what: &'static str, message: &str) -> Self {
         Self { what, message: message.to_owned() }
     }
+}
+
+/// Refuses another name for what the store itself keeps: under one, what users and devices have stored could be read.
+fn check_names(from: &BucketName, to: &BucketName) -> Result<(), MigrateError> {
+    if from == to || !(is_reserved_bucket(from) || is_reserved_bucket(to)) {
+        return Ok(());
+    }
+    Err(MigrateError::Renamed { from: from.clone(), to: to.clone() })
 }
 
 /// The configuration that comes closest to `config`, and what is lost by it.

@@ -98,8 +98,11 @@ impl Engine for Meddler {
     }
 
     async fn read(&self, bucket: &BucketName, key: &Key, at: At) -> Result<Option<Entry>, EngineError> {
-        self.meddle(Call::Read);
-        self.take(1, 0);
+        // Whether a fence has to be read depends on what the process knows already.
+        if !key.is_fence() {
+            self.meddle(Call::Read);
+            self.take(1, 0);
+        }
         self.engine.read(bucket, key, at).await
     }
 

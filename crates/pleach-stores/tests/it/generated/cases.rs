@@ -15,7 +15,7 @@ impl Cases {
     /// The id of the contract.
     pub const ID: &'static str = "acme.cases@v1";
     /// The digest of the contract that this code was made of.
-    pub const DIGEST: &'static str = "CQk5j5w3V1_wHftvoIBi4L0hpxXxe9UHcaf4rCQBvIE";
+    pub const DIGEST: &'static str = "ytlARR2o1cFa2A9Uipxj_osftcNS7cMQukdWKImBJcs";
 
     /// Binds the code to the resources of a service.
     ///
