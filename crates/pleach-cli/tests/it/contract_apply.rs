@@ -81,7 +81,7 @@ fn a_plan_is_applied_as_it_was_made_or_not_at_all() {
     given.file("broken.json", &plan[..plan.len() / 2]);
     given.run(&["contract", "apply", "broken.json"]).fails(1, "cannot read the plan broken.json");
     given.run(&["contract", "apply", "mended.yaml"]).fails(1, "mended.yaml is a contract");
-    given.run(&["contract", "apply", "0"]).fails(1, "neither a file nor the id of a pending plan");
+    given.run(&["contract", "apply", "zz"]).fails(1, "neither a file nor the id of a pending plan");
     let elsewhere = given_cases();
     elsewhere.file("plan.json", &plan);
     elsewhere.run(&["contract", "apply", "plan.json"]).fails(1, "made for the store");

@@ -218,7 +218,7 @@ pub(crate) async fn shorter_lives_and_histories_are_counted(given: Given) {
     found.sort();
     assert_eq!(
         found,
-        [("deeper old".to_owned(), 1), ("larger new".to_owned(), 1), ("older newold".to_owned(), 2)]
+        [("deeper old".to_owned(), 1), ("larger new".to_owned(), 1), ("older newoldoldold".to_owned(), 2)]
     );
     given.insist(&notes_with(note(), json!({"history": 2, "ttlMs": 50_000, "maxValueBytes": 50}))).await;
     assert!(given.get(NOTES, "old").await.is_none());
