@@ -8,6 +8,9 @@ use serde::Serialize;
 /// The version of the JSON that commands print and `import` reads.
 pub(crate) const JSON_VERSION: u64 = 1;
 
+/// The event that ends an export.
+pub(crate) const EXPORTED: &str = "exported";
+
 /// A record as JSON: the same shape wherever one is printed, and what `import` takes back.
 #[derive(Debug, Serialize)]
 pub(crate) struct Record<'a> {

@@ -71,7 +71,7 @@ impl Judge {
         Self { rules: Rules::Kv { resource, unstamped } }
     }
 
-    /// Of a state store, compiled by [`CompiledResource::of_state`].
+    /// Of a state store, compiled by `CompiledResource::of_state`.
     pub fn state(store: Arc<CompiledResource>, kind: StoreKind) -> Self {
         Self { rules: Rules::State { store, kind } }
     }

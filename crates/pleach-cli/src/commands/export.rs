@@ -15,7 +15,7 @@ use crate::destination::Destination;
 use crate::failure::Problem;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::record::{BucketObject, Event, JSON_VERSION, Record};
+use crate::record::{BucketObject, EXPORTED, Event, JSON_VERSION, Record};
 use crate::text::counted;
 use crate::wait::{self, Interrupt, Waited};
 
@@ -77,7 +77,7 @@ impl ExportArgs {
         let mut sink = Sink::File(Destination::create(&path)?, &app.output);
         let records = export(&buckets, &contracts, self.history, &mut sink).await?;
         sink.finish()?;
-        let event = Event::new("exported").count("buckets", names.len() as u64).count("records", records);
+        let event = Event::new(EXPORTED).count("buckets", names.len() as u64).count("records", records);
         let are = if records == 1 { "is" } else { "are" };
         let (records, buckets) =
             (counted(records, "record", "records"), counted(names.len() as u64, "bucket", "buckets"));
@@ -117,6 +117,7 @@ async fn export(
         }
     }
     contracts.check_unchanged().await?;
+    contracts.write_end(buckets.len(), records, sink)?;
     Ok(records)
 }
 
@@ -149,6 +150,14 @@ impl ExportedContracts {
             return Ok(());
         }
         self.records.to_lines().iter().try_for_each(|line| sink.object(&SystemLine { v: JSON_VERSION, line }))
+    }
+
+    /// Marks the end, so that an import never takes a part of an export with contracts for the whole.
+    fn write_end(&self, buckets: usize, records: u64, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        if self.records.is_empty() {
+            return Ok(());
+        }
+        sink.object(&Event::new(EXPORTED).count("buckets", buckets as u64).count("records", records))
     }
 
     /// Fails if a contract was applied since: the entries may be of either version.

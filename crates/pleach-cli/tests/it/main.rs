@@ -10,6 +10,7 @@ mod contract_mistakes;
 mod contract_plan;
 mod contract_verify;
 mod contracts;
+mod cut_exports;
 mod destination;
 mod errors;
 mod export_import;

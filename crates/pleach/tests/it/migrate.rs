@@ -361,3 +361,19 @@ fn what_a_target_in_memory_loses_is_said_and_refused() {
         assert!(target.buckets().await.unwrap().is_empty());
     });
 }
+
+#[test]
+fn what_the_store_itself_keeps_is_not_migrated_to_another_name() {
+    pollster::block_on(async {
+        let (source, target) = (Store::in_memory(), Store::in_memory());
+        source.create_bucket("carts").await.unwrap();
+        let options = MigrateOptions::default();
+        for (from, to) in
+            [("pleach_state", "stolen"), ("carts", "pleach_state"), ("carts", "pleach_state_log")]
+        {
+            let (from, to) = (BucketName::parse(from).unwrap(), BucketName::parse(to).unwrap());
+            let error = Plan::make(&source, &target, &from, &to, &options).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotAllowed, "{from} to {to}: {error}");
+        }
+    });
+}

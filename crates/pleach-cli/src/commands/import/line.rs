@@ -8,7 +8,7 @@ use pleach::{BucketConfig, BucketName, Expiry, Headers, Key, Op, Operation, Time
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::record::JSON_VERSION;
+use crate::record::{EXPORTED, JSON_VERSION};
 
 /// What a line of the input asks for.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) enum Line {
     Record { bucket: BucketName, record: ImportedRecord },
     /// A bucket and its configuration.
     Bucket { bucket: BucketName, config: BucketConfig },
+    /// The end of an export: everything before it is there.
+    End,
     /// Nothing: it is blank, or tells of something that happened.
     Nothing,
 }
@@ -65,7 +67,7 @@ struct Object {
 /// What tells an event, of whatever shape, from the rest.
 #[derive(Debug, Deserialize)]
 struct MaybeEvent {
-    event: Option<IgnoredAny>,
+    event: Option<serde_json::Value>,
     system: Option<IgnoredAny>,
 }
 
@@ -79,8 +81,8 @@ impl Line {
         ensure!(text.trim_ascii_start().starts_with(b"{"), "this is no JSON object");
         let MaybeEvent { event, system } =
             serde_json::from_slice(text).map_err(json_error).context("this is no JSON object")?;
-        if event.is_some() {
-            return Ok(Self::Nothing);
+        if let Some(event) = event {
+            return Ok(if event == EXPORTED { Self::End } else { Self::Nothing });
         }
         ensure!(system.is_none(), "records about contracts stand at the beginning of an export");
         let object: Object =

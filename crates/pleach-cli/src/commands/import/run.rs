@@ -65,6 +65,7 @@ pub(super) async fn run(args: ImportArgs, app: &mut App) -> anyhow::Result<()> {
         }
     }
     drop(progress);
+    import.check_complete()?;
     import.contracts.put_in_force().await?;
     if resumed_at > begins_at.lines + 1 {
         app.output.note(format_args!("went on at line {resumed_at}"));
@@ -168,6 +169,7 @@ impl Import {
             let changed = anyhow::anyhow!("lines {first_line} to {} are not what they were", end.lines);
             return Err(changed_input(changed, self.state_file.as_ref()));
         }
+        self.state.is_complete |= window.as_ref().is_some_and(|window| window.has_end);
         match window.map(|window| window.work) {
             None => return Ok(false),
             Some(Work::Nothing) => {}
@@ -182,6 +184,16 @@ impl Import {
         self.state.done = end;
         self.state.window = None;
         Ok(true)
+    }
+
+    /// Refuses to put contracts in force over a part of their entries.
+    fn check_complete(&mut self) -> anyhow::Result<()> {
+        if self.contracts.count() == 0 || self.state.is_complete {
+            return Ok(());
+        }
+        self.save(None)?;
+        let problem = Problem::invalid("the input ends before the end of its export: entries are missing");
+        Err(problem.help("give the whole export, and go on with --resume").into())
     }
 
     /// Commits a window round by round, or what an interruption left of it.

@@ -24,6 +24,9 @@ pub(super) struct State {
     pub(super) window: Option<OpenWindow>,
     /// What has been committed, for the summary.
     pub(super) tally: Tally,
+    /// Whether the end of the export was read.
+    #[serde(default)]
+    pub(super) is_complete: bool,
 }
 
 /// A window that is being committed.
@@ -59,7 +62,8 @@ pub(super) struct Tally {
 impl State {
     /// Nothing is done.
     pub(super) fn new(store: String) -> Self {
-        Self { v: STATE_VERSION, store, done: Place::START, window: None, tally: Tally::default() }
+        let tally = Tally::default();
+        Self { v: STATE_VERSION, store, done: Place::START, window: None, tally, is_complete: false }
     }
 }
 

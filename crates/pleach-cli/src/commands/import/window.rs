@@ -17,6 +17,8 @@ const WINDOW_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(super) struct Window {
     /// How many lines it has, those included that ask for nothing.
     pub(super) lines: u64,
+    /// Whether the end of an export is among them.
+    pub(super) has_end: bool,
     pub(super) work: Work,
 }
 
@@ -32,7 +34,7 @@ impl Window {
     /// Takes lines as long as they go together, or exactly as many as `lines` says. None at the end of
     /// the input. At a bad line the window ends, and only a window that begins with it fails.
     pub(super) fn take<R: BufRead>(input: &mut Lines<R>, lines: Option<u64>) -> anyhow::Result<Option<Self>> {
-        let mut window = Self { lines: 0, work: Work::Nothing };
+        let mut window = Self { lines: 0, has_end: false, work: Work::Nothing };
         let mut bytes = 0;
         while lines != Some(window.lines) {
             let Some(text) = input.peek()? else { break };
@@ -54,6 +56,10 @@ impl Window {
     fn add(&mut self, line: Line, bytes: &mut usize) -> bool {
         match (&mut self.work, line) {
             (_, Line::Nothing) => true,
+            (_, Line::End) => {
+                self.has_end = true;
+                true
+            }
             (Work::Nothing, Line::Bucket { bucket, config }) => {
                 self.work = Work::Bucket { bucket, config };
                 true
