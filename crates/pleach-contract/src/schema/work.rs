@@ -2,7 +2,7 @@ use super::budget::VALUE_DEPTH_MAX;
 use super::graph::{Graph, Node};
 
 /// How much one value may take to check, as far as its size, its depth and the schema foretell. A unit is one evaluation of a
-/// subschema at one place, one comparison of a place with another value, or reading [`BYTES_PER_UNIT`] bytes of text.
+/// subschema at one place, one comparison of a place with another value, or reading `BYTES_PER_UNIT` bytes of text.
 pub const WORK_MAX: u64 = 200_000_000;
 
 /// How many bytes of text are read at the cost of an evaluation.
